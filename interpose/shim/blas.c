@@ -44,12 +44,12 @@ cublasStatus_t blas_status(CUresult result)
 }
 
 /* By cudaDataType: the kinds of real and complex numbers, in the order of library_types.h. */
-size_t blas_element_bytes(int type)
+size_t blas_element_bytes(unsigned type)
 {
     static const unsigned char bytes[] = {4, 8, 2, 1, 8, 16, 4, 2, 1, 2, 4,  8, 4,  8, 2,
                                           4, 0, 0, 0, 0, 2,  4, 2, 4, 8, 16, 8, 16, 1, 1};
 
-    return type >= 0 && (size_t)type < sizeof(bytes) ? bytes[type] : 0;
+    return type < sizeof(bytes) ? bytes[type] : 0;
 }
 
 cublasStatus_t on_cublasCreate_v2(cublasHandle_t *handle)
@@ -207,10 +207,17 @@ void blas_add_read(struct operands *operands, const struct blas_matrix *matrix)
     add_hull(operands, matrix, CAPU_READ);
 }
 
+bool blas_is_used(const struct blas_matrix *matrix)
+{
+    return matrix->address != NULL && matrix->rows > 0 && matrix->columns > 0 &&
+           matrix->count > 0 && matrix->ld >= matrix->rows;
+}
+
 void blas_add_written(struct operands *operands, const struct blas_matrix *matrix, bool keeps)
 {
     bool has_gaps = (matrix->columns > 1 && matrix->ld != matrix->rows) ||
                     (matrix->count > 1 && matrix->stride != matrix->ld * matrix->columns);
 
+    keeps |= !blas_is_used(matrix);
     add_hull(operands, matrix, keeps || has_gaps ? CAPU_UPDATE : CAPU_WRITE);
 }

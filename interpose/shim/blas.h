@@ -22,7 +22,7 @@ cublasStatus_t blas_end(cublasStatus_t status, const char *name);
 cublasStatus_t blas_status(CUresult result);
 
 /* Bytes of an element of a cudaDataType; 0: not known. */
-size_t blas_element_bytes(int type);
+size_t blas_element_bytes(unsigned type);
 
 /* Adds `count` matrices, `stride` elements apart, with columns of `rows` elements, `ld` apart. */
 struct blas_matrix {
@@ -32,6 +32,10 @@ struct blas_matrix {
     size_t element_bytes;
 };
 void blas_add_read(struct operands *operands, const struct blas_matrix *matrix);
+
+/* Whether a call does something with it: it has elements, and the library accepts its shape. What a
+   call that fails or does nothing would write keeps what it held. */
+bool blas_is_used(const struct blas_matrix *matrix);
 
 /* The same for one that is stored to. `keeps`: what it held counts. */
 void blas_add_written(struct operands *operands, const struct blas_matrix *matrix, bool keeps);

@@ -1,14 +1,14 @@
 /*
  * The functions of cuBLAS and cuBLASLt that the shim wraps or calls, as lists, and their types as
- * far as they are used. tests/shim/headers_check.c compares them with NVIDIA's headers where those
- * are installed. Handles and descriptions are opaque here.
+ * far as they are used. tests/shim/blas_headers_check.c compares them with NVIDIA's headers where
+ * those are installed. Handles and descriptions are opaque here.
  */
 #ifndef CAPU_INTERPOSE_SHIM_BLAS_CALLS_H
 #define CAPU_INTERPOSE_SHIM_BLAS_CALLS_H
 
 #include "interpose/shim/driver.h"
 
-typedef int cublasStatus_t;
+typedef unsigned cublasStatus_t;
 typedef struct cublasContext *cublasHandle_t;
 typedef void *cublasLtHandle;
 
@@ -23,8 +23,47 @@ enum blas_status {
 enum { BLAS_NO_TRANSPOSE = 0 };
 enum { BLAS_POINTERS_ON_HOST = 0 };
 
-/* X(symbol, parameters, arguments): wrapped. */
-#define BLAS_WRAPPED(X)                                                                            \
+/* X(symbol, parameters, arguments): wrapped. For elements of type T, P and L are the letters in the
+   names: S and s for float, D and d for double. */
+#define BLAS_VECTORS(X, P, L, T)                                                                 \
+    X(cublas##P##scal_v2, (cublasHandle_t handle, int n, const T *alpha, T *x, int step_x),      \
+      (handle, n, alpha, x, step_x))                                                             \
+    X(cublas##P##axpy_v2,                                                                        \
+      (cublasHandle_t handle, int n, const T *alpha, const T *x, int step_x, T *y, int step_y),  \
+      (handle, n, alpha, x, step_x, y, step_y))                                                  \
+    X(cublas##P##copy_v2,                                                                        \
+      (cublasHandle_t handle, int n, const T *x, int step_x, T *y, int step_y),                  \
+      (handle, n, x, step_x, y, step_y))                                                         \
+    X(cublas##P##swap_v2, (cublasHandle_t handle, int n, T *x, int step_x, T *y, int step_y),    \
+      (handle, n, x, step_x, y, step_y))                                                         \
+    X(cublas##P##dot_v2,                                                                         \
+      (cublasHandle_t handle, int n, const T *x, int step_x, const T *y, int step_y, T *result), \
+      (handle, n, x, step_x, y, step_y, result))                                                 \
+    X(cublas##P##nrm2_v2, (cublasHandle_t handle, int n, const T *x, int step_x, T *result),     \
+      (handle, n, x, step_x, result))                                                            \
+    X(cublas##P##asum_v2, (cublasHandle_t handle, int n, const T *x, int step_x, T *result),     \
+      (handle, n, x, step_x, result))                                                            \
+    X(cublasI##L##amax_v2, (cublasHandle_t handle, int n, const T *x, int step_x, int *result),  \
+      (handle, n, x, step_x, result))                                                            \
+    X(cublasI##L##amin_v2, (cublasHandle_t handle, int n, const T *x, int step_x, int *result),  \
+      (handle, n, x, step_x, result))                                                            \
+    X(cublas##P##gemv_v2,                                                                        \
+      (cublasHandle_t handle, unsigned transpose, int m, int n, const T *alpha, const T *a,      \
+       int lda, const T *x, int step_x, const T *beta, T *y, int step_y),                        \
+      (handle, transpose, m, n, alpha, a, lda, x, step_x, beta, y, step_y))                      \
+    X(cublas##P##ger_v2,                                                                         \
+      (cublasHandle_t handle, int m, int n, const T *alpha, const T *x, int step_x, const T *y,  \
+       int step_y, T *a, int lda),                                                               \
+      (handle, m, n, alpha, x, step_x, y, step_y, a, lda))                                       \
+    X(cublas##P##geam,                                                                           \
+      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n,          \
+       const T *alpha, const T *a, int lda, const T *beta, const T *b, int ldb, T *c, int ldc),  \
+      (handle, transpose_a, transpose_b, m, n, alpha, a, lda, beta, b, ldb, c, ldc))
+#define BLAS_WRAPPED(X)          \
+    BLAS_PRODUCTS(X)             \
+    BLAS_VECTORS(X, S, s, float) \
+    BLAS_VECTORS(X, D, d, double)
+#define BLAS_PRODUCTS(X)                                                                           \
     X(cublasCreate_v2, (cublasHandle_t * handle), (handle))                                        \
     X(cublasDestroy_v2, (cublasHandle_t handle), (handle))                                         \
     X(cublasSetStream_v2, (cublasHandle_t handle, CUstream stream), (handle, stream))              \
@@ -32,32 +71,33 @@ enum { BLAS_POINTERS_ON_HOST = 0 };
     X(cublasSetWorkspace_v2, (cublasHandle_t handle, void *workspace, size_t bytes),               \
       (handle, workspace, bytes))                                                                  \
     X(cublasSgemm_v2,                                                                              \
-      (cublasHandle_t handle, int transpose_a, int transpose_b, int m, int n, int k,               \
+      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
        const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta,    \
        float *c, int ldc),                                                                         \
       (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))            \
     X(cublasDgemm_v2,                                                                              \
-      (cublasHandle_t handle, int transpose_a, int transpose_b, int m, int n, int k,               \
+      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
        const double *alpha, const double *a, int lda, const double *b, int ldb,                    \
        const double *beta, double *c, int ldc),                                                    \
       (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))            \
     X(cublasSgemmStridedBatched,                                                                   \
-      (cublasHandle_t handle, int transpose_a, int transpose_b, int m, int n, int k,               \
+      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
        const float *alpha, const float *a, int lda, long long stride_a, const float *b, int ldb,   \
        long long stride_b, const float *beta, float *c, int ldc, long long stride_c, int count),   \
       (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, \
        c, ldc, stride_c, count))                                                                   \
     X(cublasGemmEx,                                                                                \
-      (cublasHandle_t handle, int transpose_a, int transpose_b, int m, int n, int k,               \
-       const void *alpha, const void *a, int type_a, int lda, const void *b, int type_b, int ldb,  \
-       const void *beta, void *c, int type_c, int ldc, int compute, int algorithm),                \
+      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
+       const void *alpha, const void *a, unsigned type_a, int lda, const void *b, unsigned type_b, \
+       int ldb, const void *beta, void *c, unsigned type_c, int ldc, unsigned compute,             \
+       int algorithm),                                                                             \
       (handle, transpose_a, transpose_b, m, n, k, alpha, a, type_a, lda, b, type_b, ldb, beta, c,  \
        type_c, ldc, compute, algorithm))                                                           \
     X(cublasGemmStridedBatchedEx,                                                                  \
-      (cublasHandle_t handle, int transpose_a, int transpose_b, int m, int n, int k,               \
-       const void *alpha, const void *a, int type_a, int lda, long long stride_a, const void *b,   \
-       int type_b, int ldb, long long stride_b, const void *beta, void *c, int type_c, int ldc,    \
-       long long stride_c, int count, int compute, int algorithm),                                 \
+      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
+       const void *alpha, const void *a, unsigned type_a, int lda, long long stride_a,             \
+       const void *b, unsigned type_b, int ldb, long long stride_b, const void *beta, void *c,     \
+       unsigned type_c, int ldc, long long stride_c, int count, unsigned compute, int algorithm),  \
       (handle, transpose_a, transpose_b, m, n, k, alpha, a, type_a, lda, stride_a, b, type_b, ldb, \
        stride_b, beta, c, type_c, ldc, stride_c, count, compute, algorithm))                       \
     X(cublasLtMatmul,                                                                              \
@@ -70,7 +110,7 @@ enum { BLAS_POINTERS_ON_HOST = 0 };
 
 /* X(symbol, parameters): called, but not wrapped. */
 #define BLAS_CALLED(X)                                                       \
-    X(cublasGetPointerMode_v2, (cublasHandle_t handle, int *mode))           \
+    X(cublasGetPointerMode_v2, (cublasHandle_t handle, unsigned *mode))      \
     X(cublasLtMatrixLayoutGetAttribute,                                      \
       (void *layout, int attribute, void *value, size_t bytes, size_t *got)) \
     X(cublasLtMatmulDescGetAttribute,                                        \

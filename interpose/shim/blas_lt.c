@@ -78,7 +78,7 @@ static bool read_layout(void *layout, const void *address, struct blas_matrix *m
         .ld = ld,
         .stride = stride,
         .count = count,
-        .element_bytes = blas_element_bytes((int)type),
+        .element_bytes = blas_element_bytes(type),
     };
     return matrix->element_bytes != 0;
 }

@@ -4,7 +4,7 @@
 
 struct product {
     cublasHandle_t handle;
-    int transpose_a, transpose_b;
+    unsigned transpose_a, transpose_b;
     int64_t m, n, k;
     const void *alpha, *beta;
     int scalar_type; /* a cudaDataType, of what alpha and beta are at most as large as */
@@ -31,7 +31,7 @@ static bool is_zero(const void *beta, int type)
    known. */
 static void add_operands(struct operands *operands, struct product *product)
 {
-    int mode = BLAS_POINTERS_ON_HOST;
+    unsigned mode = BLAS_POINTERS_ON_HOST;
     bool keeps = true;
 
     product->a.rows = product->transpose_a == BLAS_NO_TRANSPOSE ? product->m : product->k;
@@ -47,7 +47,9 @@ static void add_operands(struct operands *operands, struct product *product)
         return;
     }
     if (mode == BLAS_POINTERS_ON_HOST) {
-        keeps = product->beta == NULL || !is_zero(product->beta, product->scalar_type);
+        keeps = product->alpha == NULL || product->beta == NULL ||
+                !is_zero(product->beta, product->scalar_type) || !blas_is_used(&product->a) ||
+                !blas_is_used(&product->b);
     } else {
         operands_add_range(operands, (uintptr_t)product->alpha, SCALAR_BYTES, CAPU_READ);
         operands_add_range(operands, (uintptr_t)product->beta, SCALAR_BYTES, CAPU_READ);
@@ -84,7 +86,7 @@ static cublasStatus_t end(cublasStatus_t status, const char *name)
 
 /* The scalars' type, if it is float or double: by cublasComputeType_t, for a result of real
    numbers. -1: another one. */
-static int scalar_type(int compute, int result_type)
+static int scalar_type(unsigned compute, int result_type)
 {
     bool is_real = result_type <= 2 || result_type == 14;
     bool is_float = compute == 68 || compute == 69 || (compute >= 74 && compute <= 77);
@@ -113,8 +115,8 @@ static int scalar_type(int compute, int result_type)
         return end(blas_calls()->name arguments, #name);  \
     } while (0)
 
-cublasStatus_t on_cublasSgemm_v2(cublasHandle_t handle, int transpose_a, int transpose_b, int m,
-                                 int n, int k, const float *alpha, const float *a, int lda,
+cublasStatus_t on_cublasSgemm_v2(cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b,
+                                 int m, int n, int k, const float *alpha, const float *a, int lda,
                                  const float *b, int ldb, const float *beta, float *c, int ldc)
 {
     struct product product = {SHAPE, 0, MATRIX(a, lda, 0, 1, sizeof(*a)),
@@ -124,8 +126,8 @@ cublasStatus_t on_cublasSgemm_v2(cublasHandle_t handle, int transpose_a, int tra
               (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
 }
 
-cublasStatus_t on_cublasDgemm_v2(cublasHandle_t handle, int transpose_a, int transpose_b, int m,
-                                 int n, int k, const double *alpha, const double *a, int lda,
+cublasStatus_t on_cublasDgemm_v2(cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b,
+                                 int m, int n, int k, const double *alpha, const double *a, int lda,
                                  const double *b, int ldb, const double *beta, double *c, int ldc)
 {
     struct product product = {SHAPE, 1, MATRIX(a, lda, 0, 1, sizeof(*a)),
@@ -135,9 +137,10 @@ cublasStatus_t on_cublasDgemm_v2(cublasHandle_t handle, int transpose_a, int tra
               (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
 }
 
-cublasStatus_t on_cublasSgemmStridedBatched(cublasHandle_t handle, int transpose_a, int transpose_b,
-                                            int m, int n, int k, const float *alpha, const float *a,
-                                            int lda, long long stride_a, const float *b, int ldb,
+cublasStatus_t on_cublasSgemmStridedBatched(cublasHandle_t handle, unsigned transpose_a,
+                                            unsigned transpose_b, int m, int n, int k,
+                                            const float *alpha, const float *a, int lda,
+                                            long long stride_a, const float *b, int ldb,
                                             long long stride_b, const float *beta, float *c,
                                             int ldc, long long stride_c, int count)
 {
@@ -150,10 +153,11 @@ cublasStatus_t on_cublasSgemmStridedBatched(cublasHandle_t handle, int transpose
                beta, c, ldc, stride_c, count));
 }
 
-cublasStatus_t on_cublasGemmEx(cublasHandle_t handle, int transpose_a, int transpose_b, int m,
-                               int n, int k, const void *alpha, const void *a, int type_a, int lda,
-                               const void *b, int type_b, int ldb, const void *beta, void *c,
-                               int type_c, int ldc, int compute, int algorithm)
+cublasStatus_t on_cublasGemmEx(cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b,
+                               int m, int n, int k, const void *alpha, const void *a,
+                               unsigned type_a, int lda, const void *b, unsigned type_b, int ldb,
+                               const void *beta, void *c, unsigned type_c, int ldc,
+                               unsigned compute, int algorithm)
 {
     struct product product = {SHAPE, scalar_type(compute, type_c),
                               MATRIX(a, lda, 0, 1, blas_element_bytes(type_a)),
@@ -165,13 +169,11 @@ cublasStatus_t on_cublasGemmEx(cublasHandle_t handle, int transpose_a, int trans
                beta, c, type_c, ldc, compute, algorithm));
 }
 
-cublasStatus_t on_cublasGemmStridedBatchedEx(cublasHandle_t handle, int transpose_a,
-                                             int transpose_b, int m, int n, int k,
-                                             const void *alpha, const void *a, int type_a, int lda,
-                                             long long stride_a, const void *b, int type_b, int ldb,
-                                             long long stride_b, const void *beta, void *c,
-                                             int type_c, int ldc, long long stride_c, int count,
-                                             int compute, int algorithm)
+cublasStatus_t on_cublasGemmStridedBatchedEx(
+    cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,
+    const void *alpha, const void *a, unsigned type_a, int lda, long long stride_a, const void *b,
+    unsigned type_b, int ldb, long long stride_b, const void *beta, void *c, unsigned type_c,
+    int ldc, long long stride_c, int count, unsigned compute, int algorithm)
 {
     struct product product = {SHAPE, scalar_type(compute, type_c),
                               MATRIX(a, lda, stride_a, count, blas_element_bytes(type_a)),

@@ -14,7 +14,8 @@
 #define DECLARE(name, parameters, arguments) cublasStatus_t name parameters;
 BLAS_WRAPPED(DECLARE)
 cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, int mode);
-cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const float *alpha, float *x, int step);
+cublasStatus_t cublasSrot_v2(cublasHandle_t handle, int n, float *x, int step_x, float *y,
+                             int step_y, const float *cosine, const float *sine);
 cublasStatus_t cublasLtCreate(cublasLtHandle *handle);
 cublasStatus_t cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t columns,
                                           int64_t ld);
@@ -174,6 +175,38 @@ static void multiply_with_bias(CUstream stream)
     }
 }
 
+/* Results on the host are printed; those in device memory are in buffers. */
+static void combine_vectors(cublasHandle_t handle)
+{
+    static const float half = 0.5f;
+    static const float zero = 0.0f;
+    const int n = SIZE;
+    float sums[3] = {0};
+    int largest = 0;
+
+    CHECK(cublasSscal_v2, handle, ELEMENTS, &half, buffers[0], 1);
+    CHECK(cublasSaxpy_v2, handle, ELEMENTS / 3, &half, buffers[1], 3, buffers[2], 1);
+    CHECK(cublasScopy_v2, handle, ELEMENTS, buffers[2], 1, buffers[3], 1);
+    CHECK(cublasScopy_v2, handle, ELEMENTS / 2, buffers[1], 1, buffers[4], 2);
+    CHECK(cublasScopy_v2, handle, 0, buffers[1], 1, buffers[5], 1);
+    CHECK(cublasSswap_v2, handle, n, buffers[4] + 5, 2, buffers[6], 1);
+    CHECK(cublasSgemv_v2, handle, 1, n, n, &half, buffers[3], n, buffers[2], 1, &zero, buffers[7],
+          1);
+    CHECK(cublasSgemv_v2, handle, 0, n, 0, &half, buffers[3], n, buffers[2], 1, &zero, buffers[8],
+          1);
+    CHECK(cublasSger_v2, handle, n, n, &half, buffers[7], 1, buffers[2], 3, buffers[5], n);
+    CHECK(cublasSgeam, handle, 1, 0, n, n, &half, buffers[5], n, &zero, NULL, n, buffers[9], n);
+    CHECK(cublasSdot_v2, handle, ELEMENTS, buffers[3], 1, buffers[9], 1, &sums[0]);
+    CHECK(cublasSnrm2_v2, handle, ELEMENTS / 2, buffers[4], 2, &sums[1]);
+    CHECK(cublasSasum_v2, handle, ELEMENTS, buffers[8], 1, &sums[2]);
+    CHECK(cublasIsamax_v2, handle, ELEMENTS, buffers[6], 1, &largest);
+    printf("%a %a %a %d\n", sums[0], sums[1], sums[2], largest);
+    CHECK(cublasSetPointerMode_v2, handle, 1);
+    CHECK(cublasSscal_v2, handle, n, buffers[0] + 7, buffers[1], 1);
+    CHECK(cublasSdot_v2, handle, ELEMENTS, buffers[3], 1, buffers[9], 1, buffers[0] + 8);
+    CHECK(cublasSetPointerMode_v2, handle, 0);
+}
+
 int main(int argc, char **argv)
 {
     static const float half = 0.5f;
@@ -193,8 +226,13 @@ int main(int argc, char **argv)
         multiply_with_bias(stream);
         print_buffers(stream);
     }
-    if (argc > 1 && argv[1][0] == 's') { /* a function that is not known */
-        printf("scale %d\n", cublasSscal_v2(handle, ELEMENTS, &half, buffers[0], 1));
+    if (argc > 1 && argv[1][0] == 'v') {
+        combine_vectors(handle);
+        print_buffers(stream);
+    }
+    if (argc > 1 && argv[1][0] == 'r') { /* a function that is not known */
+        printf("rotate %d\n",
+               cublasSrot_v2(handle, 10, buffers[0], 1, buffers[1], 1, &half, &half));
         print_buffers(stream);
     }
     CHECK(cublasDestroy_v2, handle);

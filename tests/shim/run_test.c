@@ -129,9 +129,11 @@ START_TEST(test_products)
     check_same_program(PRODUCTS, "blob", "--budget 360KiB");
     check_same_program(PRODUCTS, "blob", "--budget 360KiB --strict");
     /* A function that is not known needs all memory; cublasLtMatmul needs its operands. */
-    check_same_program(PRODUCTS, "scale", "--budget 4MiB");
-    expect(RUN "--budget 300KiB " PRODUCTS " scale", 0, "which is open: code of a CUDA library");
+    check_same_program(PRODUCTS, "rotate", "--budget 4MiB");
+    expect(RUN "--budget 300KiB " PRODUCTS " rotate", 0, "which is open: code of a CUDA library");
     check_same_program(PRODUCTS, "lt", "--budget 208KiB");
+    check_same_program(PRODUCTS, "vectors", "--budget 208KiB");
+    check_same_program(PRODUCTS, "vectors", "--budget 208KiB --strict");
 }
 END_TEST
 
