@@ -1,7 +1,8 @@
 /*
  * Pages: see pages.h.
  *
- * Pages are numbered in the order of their creation. Pages with consecutive numbers are neighbours
+ * Pages are numbered in the order of their creation; if one is destroyed, the last one gets its
+ * number. Pages with consecutive numbers are neighbours
  * in the host device's memory, too, where a run of them needs a single mapping; so a take prefers a
  * run. The free pages, with those that are aside, are a bit set. The search for a run starts where
  * the last take ended and compares only a few runs, so that a take costs the same however scattered
@@ -25,6 +26,7 @@ struct pages {
     size_t limit;         /* pages that the budget and the device allow */
     device_page *handles; /* by number */
     size_t created;
+    size_t created_peak;
     size_t capacity;      /* of handles */
     struct bits free;     /* numbers of pages in the pool */
     struct table numbers; /* from handle to number */
@@ -42,16 +44,23 @@ static inline bool is_sound(const struct pages *pages)
     return pages_validate(pages, &what);
 }
 
-capu_status pages_create(struct device *device, uint64_t budget_bytes, struct pages **out)
+/* The pages that a budget and the device allow. */
+static size_t limit_of(const struct device *device, uint64_t budget_bytes)
 {
-    uint64_t page_bytes = device->capabilities.page_bytes;
     uint64_t limit;
-    struct pages *pages;
 
     if (budget_bytes > device->capabilities.memory_bytes) {
         budget_bytes = device->capabilities.memory_bytes;
     }
-    limit = budget_bytes / page_bytes;
+    limit = budget_bytes / device->capabilities.page_bytes;
+    return limit < SIZE_MAX / 2 ? (size_t)limit : SIZE_MAX / 2;
+}
+
+capu_status pages_create(struct device *device, uint64_t budget_bytes, struct pages **out)
+{
+    size_t limit = limit_of(device, budget_bytes);
+    struct pages *pages;
+
     if (limit == 0) {
         return CAPU_OVER_BUDGET;
     }
@@ -60,8 +69,8 @@ capu_status pages_create(struct device *device, uint64_t budget_bytes, struct pa
         return CAPU_NO_HOST_MEMORY;
     }
     pages->device = device;
-    pages->page_bytes = page_bytes;
-    pages->limit = limit < SIZE_MAX / 2 ? (size_t)limit : SIZE_MAX / 2;
+    pages->page_bytes = device->capabilities.page_bytes;
+    pages->limit = limit;
     *out = pages;
     return CAPU_OK;
 }
@@ -80,6 +89,39 @@ void pages_destroy(struct pages *pages)
     table_finish(&pages->numbers);
     free(pages->handles);
     free(pages);
+}
+
+/* Destroys the free page with the highest number. Pre: a page is free. */
+static void destroy_last(struct pages *pages)
+{
+    size_t number = bits_previous(&pages->free, pages->created);
+    size_t last = pages->created - 1;
+
+    device_page_destroy(pages->device, pages->handles[number]);
+    table_remove(&pages->numbers, pages->handles[number]);
+    bits_remove(&pages->free, number);
+    if (number != last) { /* which is out, so its number is not a member */
+        pages->handles[number] = pages->handles[last];
+        table_remove(&pages->numbers, pages->handles[last]);
+        table_put(&pages->numbers, pages->handles[last], number);
+    }
+    pages->created--;
+    pages->free_count--;
+}
+
+capu_status pages_set_budget(struct pages *pages, uint64_t budget_bytes)
+{
+    size_t limit = limit_of(pages->device, budget_bytes);
+
+    if (limit == 0 || pages_out(pages) > limit) {
+        return CAPU_OVER_BUDGET;
+    }
+    while (pages->created > limit) {
+        destroy_last(pages);
+    }
+    pages->limit = limit;
+    ASSERT_EXPENSIVE(is_sound(pages));
+    return CAPU_OK;
 }
 
 /* Makes the records for `count` created pages. */
@@ -112,6 +154,8 @@ static capu_status create_until(struct pages *pages, size_t count)
         bits_add(&pages->free, pages->created);
         pages->created++;
         pages->free_count++;
+        pages->created_peak =
+            pages->created > pages->created_peak ? pages->created : pages->created_peak;
     }
     return CAPU_OK;
 }
@@ -250,6 +294,11 @@ void pages_reset_peak(struct pages *pages)
 size_t pages_created(const struct pages *pages)
 {
     return pages->created;
+}
+
+size_t pages_created_peak(const struct pages *pages)
+{
+    return pages->created_peak;
 }
 
 uint64_t pages_bytes_each(const struct pages *pages)

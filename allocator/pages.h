@@ -1,7 +1,8 @@
 /*
  * Pages: the pool of physical device memory, and the place where the budget is a hard limit.
  *
- * Pages are created on demand up to the budget, recycled forever and destroyed only with the pool.
+ * Pages are created on demand up to the budget and recycled; they are destroyed with the pool, or
+ * when the budget is lowered.
  * A page is either free in the pool or out, that is, taken by a caller. Pages that are out may be
  * put aside: they are in the pool again, so that they can be taken as neighbours, but only by who
  * put so many aside. Invariants: free + out = created; created x page_bytes <= budget. Owned by the
@@ -16,6 +17,13 @@ struct pages;
 
 /* OVER_BUDGET: the budget is below one page. NO_HOST_MEMORY. */
 capu_status pages_create(struct device *device, uint64_t budget_bytes, struct pages **out);
+
+/*
+ * Changes the budget. Free pages are destroyed until no more exist than it allows; those with the
+ * highest numbers first. A limit that the device had set is forgotten. On failure nothing changes.
+ * OVER_BUDGET: the budget is below one page, or more pages are out.
+ */
+capu_status pages_set_budget(struct pages *pages, uint64_t budget_bytes);
 
 /* Pre: every page has been given back, or the device is destroyed next. NULL is fine. */
 void pages_destroy(struct pages *pages);
@@ -48,8 +56,9 @@ size_t pages_out(const struct pages *pages);
 size_t pages_out_peak(const struct pages *pages);
 void pages_reset_peak(struct pages *pages);
 
-/* Pages that exist, in the pool or out. */
+/* Pages that exist, in the pool or out; now, and the most there were. */
 size_t pages_created(const struct pages *pages);
+size_t pages_created_peak(const struct pages *pages);
 
 uint64_t pages_bytes_each(const struct pages *pages);
 

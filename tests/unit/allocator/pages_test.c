@@ -158,6 +158,41 @@ START_TEST(pages_are_put_aside)
 }
 END_TEST
 
+/* A lower budget destroys free pages, and what is out stays as it is. */
+START_TEST(the_budget_changes)
+{
+    struct device *device = new_device();
+    device_page list[64];
+    struct pages *pages;
+
+    ck_assert_int_eq(pages_create(device, 64 * PAGE, &pages), CAPU_OK);
+    ck_assert_int_eq(pages_take(pages, 40, list), CAPU_OK);
+    pages_give(pages, list, 20); /* the upper half keeps its handles, with other numbers */
+    ck_assert_int_eq(pages_set_budget(pages, 19 * PAGE), CAPU_OVER_BUDGET);
+    ck_assert_int_eq(pages_set_budget(pages, PAGE - 1), CAPU_OVER_BUDGET);
+    ck_assert_uint_eq(pages_limit(pages), 64);
+    ck_assert_int_eq(pages_set_budget(pages, 25 * PAGE + PAGE / 2), CAPU_OK);
+    ck_assert_uint_eq(pages_limit(pages), 25);
+    ck_assert_uint_eq(pages_created(pages), 25);
+    ck_assert_uint_eq(pages_created_peak(pages), 40);
+    ck_assert_uint_eq(pages_available(pages), 5);
+    CHECK_VALID(pages_validate, pages);
+    ck_assert_int_eq(pages_take(pages, 6, list), CAPU_OVER_BUDGET);
+    ck_assert_int_eq(pages_take(pages, 5, list), CAPU_OK);
+    pages_put_aside(pages, list, 5);
+    ck_assert_int_eq(pages_set_budget(pages, 24 * PAGE), CAPU_OVER_BUDGET);
+    pages_give(pages, &list[20], 20);
+    ck_assert_uint_eq(pages_out(pages), 5);
+    ck_assert_int_eq(pages_set_budget(pages, 5 * PAGE), CAPU_OK);
+    pages_take_aside(pages, 5, list);
+    ck_assert_int_eq(pages_set_budget(pages, UINT64_MAX), CAPU_OK);
+    ck_assert_uint_eq(pages_available(pages), 995);
+    CHECK_VALID(pages_validate, pages);
+    pages_destroy(pages);
+    device_destroy(device);
+}
+END_TEST
+
 START_TEST(pages_match_the_model)
 {
     uint64_t state = seed_start("pages");
@@ -165,6 +200,7 @@ START_TEST(pages_match_the_model)
     static device_page held[LIMIT];
     static unsigned char out[1000];
     size_t held_count = 0;
+    size_t limit = LIMIT;
     struct pages *pages;
 
     ck_assert_int_eq(pages_create(device, LIMIT * PAGE, &pages), CAPU_OK);
@@ -175,7 +211,7 @@ START_TEST(pages_match_the_model)
             device_page *list = &held[held_count];
             capu_status status = CAPU_OVER_BUDGET;
 
-            if (held_count + count <= LIMIT) {
+            if (held_count + count <= limit) {
                 status = pages_take(pages, count, list);
                 ck_assert_int_eq(status, CAPU_OK);
                 for (size_t i = 0; i < count; i++) {
@@ -193,8 +229,14 @@ START_TEST(pages_match_the_model)
                 held[at] = held[--held_count];
             }
         }
+        if (seed_below(&state, 8) == 0) {
+            limit = held_count + 1 + seed_below(&state, LIMIT - held_count + 1);
+            limit = limit < LIMIT ? limit : LIMIT;
+            ck_assert_int_eq(pages_set_budget(pages, limit * PAGE), CAPU_OK);
+            ck_assert_uint_le(pages_created(pages), limit);
+        }
         ck_assert_uint_eq(pages_out(pages), held_count);
-        ck_assert_uint_eq(pages_available(pages), LIMIT - held_count);
+        ck_assert_uint_eq(pages_available(pages), limit - held_count);
         CHECK_VALID(pages_validate, pages);
     }
     pages_destroy(pages);
@@ -264,6 +306,7 @@ int main(void)
     tcase_add_test(tcase, pages_are_reused);
     tcase_add_test(tcase, contiguous_pages_are_preferred);
     tcase_add_test(tcase, pages_are_put_aside);
+    tcase_add_test(tcase, the_budget_changes);
     tcase_add_test(tcase, pages_match_the_model);
     tcase_add_loop_test(tcase, every_call_can_fail, 0, 4);
     suite_add_tcase(suite, tcase);
