@@ -348,6 +348,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
     staging_init(&context->staging, device);
     context->is_page_pinned = config->page_bytes != 0;
     status = complete_config(device, &context->config, text, text_bytes);
+    context->full_budget_bytes = context->config.budget_bytes;
     if (status == CAPU_OK) {
         status =
             page_census_init(&context->census, &device->capabilities, config->slab_threshold_bytes);

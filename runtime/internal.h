@@ -80,9 +80,10 @@ struct operands {
 };
 
 struct capu_context {
-    capu_config config; /* strings owned, see config_finish */
-    bool is_tracking;   /* operands are resolved and recorded */
-    bool is_paging;     /* tensors are evicted and brought back */
+    capu_config config;         /* strings owned, see config_finish */
+    uint64_t full_budget_bytes; /* that the context was created with; config has the one in use */
+    bool is_tracking;           /* operands are resolved and recorded */
+    bool is_paging;             /* tensors are evicted and brought back */
     struct fork_mark fork_mark;
 
     struct device *device;

@@ -54,7 +54,7 @@ struct live_subject {
     char device[LIVE_NAME_BYTES];
     char planner[LIVE_NAME_BYTES];
     uint32_t mode;
-    uint64_t budget_bytes;
+    uint64_t budget_bytes;    /* until the first report */
     uint64_t d2h_bytes_per_s; /* 0: not known */
     uint64_t h2d_bytes_per_s;
 };

@@ -84,13 +84,15 @@ static json_t *context_json(struct live *live, uint64_t now_ns)
     const struct live_subject *subject = &live->subject;
     const struct live_sample *sample = live_newest(live);
     uint64_t since = sample->published_ns != 0 ? sample->published_ns : now_ns;
+    uint64_t budget_bytes =
+        sample->published_ns != 0 ? sample->report.budget_bytes : subject->budget_bytes;
 
     return json_pack(
         "{s:o,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "context",
         number(live->number), "device", subject->device, "mode", report_mode_name(subject->mode),
-        "planner", subject->planner, "budget_bytes", number(subject->budget_bytes),
-        "d2h_bytes_per_s", number(subject->d2h_bytes_per_s), "h2d_bytes_per_s",
-        number(subject->h2d_bytes_per_s), "held_bytes", number(sample->held_bytes), "age_ns",
+        "planner", subject->planner, "budget_bytes", number(budget_bytes), "d2h_bytes_per_s",
+        number(subject->d2h_bytes_per_s), "h2d_bytes_per_s", number(subject->h2d_bytes_per_s),
+        "held_bytes", number(sample->held_bytes), "age_ns",
         sample->published_ns != 0 ? number(now_ns > since ? now_ns - since : 0) : json_null(),
         "live_bytes", kinds_json(sample), "times_ns", times_json(sample), "stalls_iteration",
         number(sample->stalls_iteration), "stalls", stalls_json(sample), "report",

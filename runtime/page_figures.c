@@ -224,7 +224,7 @@ static struct figures measure_within(capu_context *context, const struct record 
 /* The page that the device would choose for the budget, if its floor is lower. */
 static void suggest_page(capu_context *context, struct record *record)
 {
-    uint64_t page_bytes = chosen_page(context, context->config.budget_bytes);
+    uint64_t page_bytes = chosen_page(context, context->full_budget_bytes);
     capu_report *report = &record->report;
 
     for (size_t i = 0; i < context->census.level_count && context->is_page_pinned; i++) {

@@ -26,6 +26,14 @@ void plan_cache_finish(struct plan_cache *cache)
     *cache = (struct plan_cache){0};
 }
 
+void plan_cache_forget_refusals(struct plan_cache *cache)
+{
+    for (size_t i = 0; i < PLAN_CACHE_REFUSALS; i++) {
+        free(cache->refusals[i]);
+        cache->refusals[i] = NULL;
+    }
+}
+
 struct plan_entry *plan_cache_find(const struct plan_cache *cache, uint64_t signature)
 {
     for (size_t i = 0; i < cache->count; i++) {

@@ -70,6 +70,9 @@ void plan_cache_discard_wrong(struct plan_cache *cache);
 /* Why there is no plan for such iterations; NULL: none was refused, as far as is remembered. */
 const char *plan_cache_refusal(const struct plan_cache *cache, uint64_t signature);
 
+/* Forgets all reasons. */
+void plan_cache_forget_refusals(struct plan_cache *cache);
+
 /* Remembers the reason. Without host memory for it nothing is remembered, and planning for such
    iterations is tried again. */
 void plan_cache_refuse(struct plan_cache *cache, uint64_t signature, const char *text);

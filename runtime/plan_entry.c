@@ -45,6 +45,7 @@ capu_status plan_entry_copy(const struct plan_entry *entry, struct plan_entry **
         return CAPU_NO_HOST_MEMORY;
     }
     copy->keeps_contents = entry->keeps_contents;
+    copy->budget_bytes = entry->budget_bytes;
     status = guide_copy(entry->guide, &copy->guide);
     if (status == CAPU_OK) {
         status = feedback_copy(&copy->feedback, &entry->feedback);

@@ -16,6 +16,7 @@ struct plan_entry {
     struct guide *guide; /* owned */
     struct feedback feedback;
     struct string_buffer text; /* the plan as a file; empty: not wanted, or written already */
+    uint64_t budget_bytes;     /* that it was made for */
     uint64_t used;             /* iteration of last use */
     uint64_t change_ns;        /* what changing to it took last, without waiting */
     uint32_t failures;         /* times it could not be installed */

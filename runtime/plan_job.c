@@ -302,6 +302,7 @@ static capu_status fill(capu_context *context, const struct record *record, bool
         job->is_copied = calloc((size_t)job->trace.tensor_count + 1, sizeof(*job->is_copied));
         status = job->is_copied != NULL ? copy_freed(job) : CAPU_NO_HOST_MEMORY;
         job->entry->keeps_contents = keeps_contents;
+        job->entry->budget_bytes = context->config.budget_bytes;
     }
     job->machine = job->trace.machine;
     job->next = job->machine;

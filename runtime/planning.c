@@ -248,6 +248,17 @@ static void consider(capu_context *context, const struct record *record)
     }
 }
 
+/* Makes a plan in more memory than the one that the record's iteration followed. It becomes active
+   when that is worth it. */
+static void outgrow(capu_context *context, struct label_record *label, const struct record *record,
+                    struct plan_entry *entry)
+{
+    if (record->is_timed && find_place(context->planning) != NULL) {
+        entry->budget_bytes = context->config.budget_bytes; /* asked once */
+        start_job(context, label, record, NULL, NULL);
+    }
+}
+
 /* Makes a new plan of a record of a guided iteration, where feedback.h says so. While a job still
    makes one for the same ops, the times are taken, too: the job may end without a plan. */
 static void review(capu_context *context, const struct record *record)
@@ -257,7 +268,15 @@ static void review(capu_context *context, const struct record *record)
         label != NULL ? plan_cache_find(&label->plans, record->signature) : NULL;
     struct feedback_link link;
 
-    if (entry == NULL || !feedback_take(&entry->feedback, record, &link)) {
+    if (entry == NULL) {
+        return;
+    }
+    if (entry->budget_bytes < context->config.budget_bytes &&
+        find_job(context->planning, record->label, record->signature) == NULL) {
+        outgrow(context, label, record, entry);
+        return;
+    }
+    if (!feedback_take(&entry->feedback, record, &link)) {
         return;
     }
     if (find_job(context->planning, record->label, record->signature) != NULL) {
@@ -519,6 +538,16 @@ capu_status planning_begin(capu_context *context, struct label_record *label)
     return install(context, &label->plans, entry);
 }
 
+static void end_job(struct plan_keeper *planning, size_t index)
+{
+    struct plan_job *job = planning->jobs[index];
+
+    plan_job_stop(job);
+    plan_job_wait(job);
+    plan_job_destroy(job);
+    planning->jobs[index] = NULL;
+}
+
 /* Ends the jobs whose guides have a tensor that begins there. */
 static void stop_jobs(struct plan_keeper *planning, const void *address)
 {
@@ -526,10 +555,7 @@ static void stop_jobs(struct plan_keeper *planning, const void *address)
         struct plan_job *job = planning->jobs[i];
 
         if (job != NULL && guide_has_tensor(job->entry->guide, address)) {
-            plan_job_stop(job);
-            plan_job_wait(job);
-            plan_job_destroy(job);
-            planning->jobs[i] = NULL;
+            end_job(planning, i);
         }
     }
 }
@@ -569,6 +595,51 @@ capu_status planning_forget(capu_context *context, const void *address)
         status = forget_guides(context, &context->labels.slots[i].record->plans, address);
     }
     return status;
+}
+
+/* Ends the jobs that plan in more memory than there is now. */
+static void stop_larger_jobs(capu_context *context)
+{
+    struct plan_keeper *planning = context->planning;
+
+    for (size_t i = 0; i < JOBS; i++) {
+        if (planning->jobs[i] != NULL &&
+            planning->jobs[i]->budget_bytes > context->config.budget_bytes) {
+            end_job(planning, i);
+        }
+    }
+}
+
+static bool fits(const capu_context *context, const struct plan_entry *entry)
+{
+    size_t fixed = context_fixed_pages(context);
+
+    return entry->guide->page_count + fixed <= pages_limit(context->pages);
+}
+
+void planning_note_budget(capu_context *context)
+{
+    if (context->planning == NULL) {
+        return;
+    }
+    stop_larger_jobs(context);
+    for (size_t i = 0; i < context->labels.count; i++) {
+        struct plan_cache *plans = &context->labels.slots[i].record->plans;
+
+        plan_cache_forget_refusals(plans);
+        for (size_t k = 0; k < plans->count; k++) {
+            struct plan_entry *entry = plans->slots[k].entry;
+
+            if (entry != context->active && !fits(context, entry)) {
+                entry->feedback.is_wrong = true; /* recovery may need it until the iteration ends */
+            } else if (entry->better != NULL && !fits(context, entry->better)) {
+                plan_cache_discard_better(plans, entry);
+            }
+            if (entry->budget_bytes < context->config.budget_bytes) {
+                feedback_again(&entry->feedback);
+            }
+        }
+    }
 }
 
 void planning_end(struct label_record *label, const struct record *record)

@@ -66,6 +66,11 @@ bool planning_keep(capu_context *context, struct label_record *label, struct pla
    one is left, and discarded when recovery has ended. */
 capu_status planning_forget(capu_context *context, const void *address);
 
+/* The budget has changed. Plans that need more pages than it allows are discarded, except the
+   active one, which has its pages; for what was planned in less than it allows, new plans are made.
+ */
+void planning_note_budget(capu_context *context);
+
 /* An iteration ends, with its record still open: notes what it says about those to come. */
 void planning_end(struct label_record *label, const struct record *record);
 

@@ -240,7 +240,7 @@ void capu_memory_usage(const capu_context *context, uint64_t *held_bytes, uint64
         *held_bytes = pages_out(context->pages) * page_bytes;
     }
     if (peak_bytes != NULL) {
-        *peak_bytes = pages_created(context->pages) * page_bytes;
+        *peak_bytes = pages_created_peak(context->pages) * page_bytes;
     }
     if (host_bytes != NULL) {
         *host_bytes = host_arena_chunk_bytes(context->arena);

@@ -178,7 +178,9 @@ void tracker_close(capu_context *context, struct lane_position end)
     record->untouched_pages = context->persistent_pages - record->touched_pages;
     record->page_bytes = pages_bytes_each(context->pages);
     page_census_read(&context->census, record->sums);
-    record->report.budget_bytes = context->config.budget_bytes;
+    if (record->report.budget_bytes < context->config.budget_bytes) {
+        record->report.budget_bytes = context->config.budget_bytes; /* the largest there was */
+    }
     record->report.host_bytes = host_arena_chunk_bytes(context->arena); /* it never shrinks */
     record->report.peak_bytes = pages_out_peak(context->pages) * record->page_bytes;
     if (context->config.trace_path != NULL && record->stamp == context->config.trace_iteration) {

@@ -249,6 +249,38 @@ CAPU_API capu_status capu_download(capu_context *context, void *to, const void *
  */
 CAPU_API capu_status capu_copy(capu_context *context, void *to, const void *from, size_t bytes);
 
+/*
+ * Changes the budget of device memory to `bytes`: from now on the context holds at most that. It is
+ * for device memory that others of the same process take and give back meanwhile, such as the
+ * workspaces of libraries, where both together must fit a budget: lower the budget of the context
+ * before such memory is allocated, and raise it after that memory was freed. `bytes` is between one
+ * page and the budget that the context was created with; 0 means the latter. Whole pages count.
+ *
+ * A lower budget evicts tensors as an op would that needs the difference, and may wait as that
+ * does. Before the call returns, the memory has been given back to the device. Once raised, the
+ * budget is taken up as memory is needed.
+ *
+ * In guided mode, plans that need more pages than a lower budget allows are discarded, and made
+ * again in it; an iteration under way that follows such a plan leaves it and goes on in passive
+ * mode. After a higher one a plan goes on until a better one has been made. So a budget that
+ * changes in each iteration costs the plans: change it seldom, and where possible between
+ * iterations. capu_context_config gives the budget in use; the report of an iteration gives the
+ * highest that it had. What an op needs at once is still the floor: an op that does not fit a
+ * lowered budget returns OVER_BUDGET.
+ *
+ * Allowed inside and outside an iteration, and, unlike other calls, between capu_access_begin and
+ * capu_access_end, where the operands of the access stay resident; but there not if the call has to
+ * leave a plan.
+ *
+ * Stream order: none; what is evicted leaves after its last use. Errors, after which the old budget
+ * holds and nothing is lost: OVER_BUDGET (`bytes` is below one page, or above what the context was
+ * created with; or what is always resident, the operands of the access, or, in mode off, what is
+ * allocated, does not fit), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to evict to), CONTENTS_LOST
+ * (as of capu_run), WRONG_ORDER (inside an access, when a plan has to be left; while an iteration
+ * is captured), DEVICE_FAILED. Other errors: OP_FAILED, DEVICE_LOST.
+ */
+CAPU_API capu_status capu_budget_set(capu_context *context, uint64_t bytes);
+
 #ifndef __cplusplus
 /* capu_tensor_describe in one line (C only):
    CAPU_DESCRIBE(context, w, .name = "w", .kind = CAPU_PARAMETER); */

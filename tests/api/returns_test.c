@@ -279,6 +279,7 @@ static uint64_t give_plan(struct loop *loop, const struct plan_text *text, bool 
     ck_assert_msg(guide_compile(entry->guide, &trace_index, &plan, &error) == CAPU_OK, "%s",
                   error.text);
     ns = timeline.iteration_ns;
+    entry->budget_bytes = PAGES(BUDGET);
     entry->feedback.predicted_ns = ns;
     entry->feedback.expected_ns = ns;
     entry->feedback.ideal_ns = timeline.ideal_ns;
