@@ -1,0 +1,71 @@
+#!/bin/bash
+# errors.sh COMMAND LIBRARIES TRAPS PRODUCTS: COMMAND runs programs with a library in which errors can be switched on
+# (errors.c). Each error must be found in each of the ways that its line below names, and without any the programs must
+# print what they print alone.
+set -u
+command=$1 libraries=$2 traps=$3 products=$4
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+export LD_LIBRARY_PATH=$libraries PTX_DRIVER_FOREIGN=1 CAPUCHIN_DEVICE=host
+
+fail() {
+    echo "$*"
+    cat "$work/messages" 2>/dev/null
+    exit 1
+}
+
+# compare WORD...: a run of the words whose launches are compared with the operands that are declared. The result is the
+# exit code and whether the output is the same as alone.
+compare() {
+    rm -f "$work/operands"
+    PTX_DRIVER_OPERANDS=$work/operands "$command" run --operands "$work/operands" --budget "$budget" "$@" \
+        >"$work/output" 2>"$work/messages"
+    result $?
+}
+
+strict() {
+    "$command" run --strict --budget "$budget" "$@" >"$work/output" 2>"$work/messages"
+    result $?
+}
+
+result() {
+    result="$1 other"
+    cmp -s "$work/alone" "$work/output" && result="$1 same"
+}
+
+# program BUDGET WORD...: what the following errors are made in.
+program() {
+    budget=$1
+    shift
+    words=("$@")
+    "${words[@]}" >"$work/alone" || fail "${words[*]} alone: exit code $?"
+    for way in compare strict; do
+        "$way" "${words[@]}"
+        [ "$result" = '0 same' ] && [ ! -s "$work/messages" ] || fail "${words[*]}, $way, without an error: $result"
+    done
+}
+
+# finds ERROR WAY RESULT [TEXT]: the way of running ends with the result and prints the text.
+finds() {
+    SHIM_ERROR=$1 "$2" "${words[@]}"
+    [ "$result" = "$3" ] || fail "$1 in ${words[*]}, $2: $result, not $3"
+    grep -q "${4:-}" "$work/messages" || [ -z "${4:-}" ] || fail "$1 in ${words[*]}, $2: no line '$4'"
+}
+
+# An operand that is missing, too short, or has the wrong role.
+program 150000 "$traps" triangle in_place
+finds missed_read compare '99 other' 'triangle.* loads what is not declared'
+finds missed_read strict '1 other' "touched tensor .* which it does not name"
+finds missed_store compare '99 other' 'triangle.* stores to what is declared to be read'
+finds missed_store strict '1 other' 'has changed .* which it says it only reads'
+finds short_word compare '99 other' 'triangle.* loads what is not declared: 4 bytes'
+# A store that is taken for a whole write.
+finds whole_write compare '99 other' 'triangle.* is declared to write .*, but does not store'
+finds whole_write strict '1 other' 'unwritten, .* which it says it writes all of'
+
+# A product that adds to its result. In strict mode, what is to be written is poisoned.
+program 212992 "$products"
+finds beta_missed compare '99 other' 'loads from what is declared to be written: 4 bytes'
+finds beta_missed strict '0 other'
+finds short_word compare '99 other' 'loads what is not declared: 4 bytes'
+echo "all errors were found"
