@@ -137,6 +137,15 @@ START_TEST(test_products)
 }
 END_TEST
 
+/* cuRAND fills eight buffers of 64 KiB, and its own state is not part of the budget. */
+START_TEST(test_random_numbers)
+{
+    check_same_program(NUMBERS, "", "");
+    check_same_program(NUMBERS, "", "--budget 192KiB");
+    check_same_program(NUMBERS, "", "--budget 192KiB --strict");
+}
+END_TEST
+
 /* Kernels of code that was unloaded are not taken for those that were loaded after it. */
 START_TEST(test_reloaded_code)
 {
@@ -372,6 +381,7 @@ int main(void)
     tcase_add_test(cases, test_budget_is_kept);
     tcase_add_test(cases, test_operands);
     tcase_add_test(cases, test_products);
+    tcase_add_test(cases, test_random_numbers);
     tcase_add_test(cases, test_reloaded_code);
     tcase_add_test(cases, test_percentage);
     tcase_add_test(cases, test_pretend);

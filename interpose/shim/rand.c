@@ -1,0 +1,160 @@
+/*
+ * cuRAND at its own interface. What a call fills is exactly an array of numbers; the library's
+ * kernels touch nothing else but memory of the library's own. It works on the core's stream.
+ *
+ * The array is an update: a call that the library rejects leaves it as it is.
+ */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include "interpose/shim/rand_calls.h"
+
+#include "interpose/shim/core.h"
+#include "interpose/shim/operands.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+static struct {
+#define MEMBER(name, parameters) curandStatus_t(*name) parameters;
+#define MEMBER_PLAIN(name, parameters, arguments) MEMBER(name, parameters)
+#define MEMBER_FILLING(name, type, parameters, arguments) MEMBER(name, parameters)
+    RAND_OTHER(MEMBER)
+    RAND_PLAIN(MEMBER_PLAIN)
+    RAND_FILLING(MEMBER_FILLING)
+} calls;
+
+/* In place of what is not there, whatever its parameters are. */
+static curandStatus_t fail_missing(void)
+{
+    return RAND_NOT_INITIALIZED;
+}
+
+static void *find(const char *name)
+{
+    void *function = dlsym(RTLD_NEXT, name);
+
+    return function != NULL ? function : (void *)(uintptr_t)fail_missing;
+}
+
+static void fill_calls(void)
+{
+#define FIND(name, parameters) calls.name = (curandStatus_t(*) parameters)find(#name);
+#define FIND_PLAIN(name, parameters, arguments) FIND(name, parameters)
+#define FIND_FILLING(name, type, parameters, arguments) FIND(name, parameters)
+    RAND_OTHER(FIND)
+    RAND_PLAIN(FIND_PLAIN)
+    RAND_FILLING(FIND_FILLING)
+}
+
+/* Whether the call is ours. */
+static bool takes(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, fill_calls);
+    return core_takes(CALLER_PROGRAM, false);
+}
+
+static curandStatus_t status_of(CUresult result)
+{
+    switch (result) {
+    case DRIVER_SUCCESS:
+        return RAND_SUCCESS;
+    case DRIVER_OUT_OF_MEMORY:
+        return RAND_ALLOCATION_FAILED;
+    default:
+        return RAND_LAUNCH_FAILURE;
+    }
+}
+
+/* Takes the lock and begins the access. An error: neither. */
+static curandStatus_t begin(const void *numbers, size_t bytes, const char *name)
+{
+    struct operands operands = {0};
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return status_of(result);
+    }
+    operands_add_range(&operands, (uintptr_t)numbers, bytes, CAPU_UPDATE);
+    result = operands.has_failed ? DRIVER_OUT_OF_MEMORY : core_begin(name);
+    if (result != DRIVER_SUCCESS) {
+        core_leave();
+        return status_of(result);
+    }
+    core_guard_begin();
+    return RAND_SUCCESS;
+}
+
+static curandStatus_t end(curandStatus_t status, const char *name)
+{
+    CUresult result;
+
+    core_guard_end();
+    result = core_end(DRIVER_SUCCESS, name);
+    core_leave();
+    return status != RAND_SUCCESS ? status : status_of(result);
+}
+
+/* What is exported. */
+
+#define EXPORT(name, parameters)                  \
+    DRIVER_EXPORT curandStatus_t name parameters; \
+    curandStatus_t name parameters
+
+#define EXPORT_PLAIN(name, parameters, arguments) \
+    EXPORT(name, parameters)                      \
+    {                                             \
+        curandStatus_t status;                    \
+                                                  \
+        if (!takes()) {                           \
+            return calls.name arguments;          \
+        }                                         \
+        core_guard_begin();                       \
+        status = calls.name arguments;            \
+        core_guard_end();                         \
+        return status;                            \
+    }
+RAND_PLAIN(EXPORT_PLAIN)
+
+#define EXPORT_FILLING(name, type, parameters, arguments)                          \
+    EXPORT(name, parameters)                                                       \
+    {                                                                              \
+        curandStatus_t status;                                                     \
+                                                                                   \
+        if (!takes() || count > SIZE_MAX / sizeof(type)) {                         \
+            return calls.name arguments;                                           \
+        }                                                                          \
+        status = begin(numbers, count * sizeof(type), #name);                      \
+        return status == RAND_SUCCESS ? end(calls.name arguments, #name) : status; \
+    }
+RAND_FILLING(EXPORT_FILLING)
+
+EXPORT(curandSetStream, (curandGenerator_t generator, CUstream stream))
+{
+    bool is_ours = takes();
+
+    return calls.curandSetStream(generator, is_ours ? core_stream(stream) : stream);
+}
+
+EXPORT(curandCreateGenerator, (curandGenerator_t * generator, unsigned type))
+{
+    curandStatus_t status;
+    CUresult result;
+
+    if (!takes()) {
+        return calls.curandCreateGenerator(generator, type);
+    }
+    result = core_enter(); /* for the stream */
+    if (result != DRIVER_SUCCESS) {
+        return status_of(result);
+    }
+    core_leave();
+    core_guard_begin();
+    status = calls.curandCreateGenerator(generator, type);
+    if (status == RAND_SUCCESS) {
+        status = calls.curandSetStream(*generator, core_stream(NULL));
+    }
+    core_guard_end();
+    return status;
+}
