@@ -255,7 +255,9 @@ static capu_status make_slice(struct slicer *slicer, struct error_text *problem)
     }
     list_registers(slicer);
     status = status == CAPU_OK ? slice_find_inputs(slicer) : status;
-    return status == CAPU_OK ? slice_write(slicer) : status;
+    return status == CAPU_OK
+               ? slice_write(slicer, &slice_range_form, &slice->text, &slice->text_bytes)
+               : status;
 }
 
 capu_status slice_emit(const struct ptx_module *module, const struct kernel *kernel,

@@ -5,6 +5,8 @@
 #include "interpose/access.h"
 #include "interpose/slice.h"
 
+#include <stdio.h>
+
 /* An access that a slice reports. */
 struct slice_site {
     struct access access;
@@ -88,7 +90,34 @@ const struct slice_bridge *slice_bridge_at(const struct slicer *slicer, uint32_t
    NO_HOST_MEMORY. */
 capu_status slice_find_inputs(struct slicer *slicer);
 
-/* slice_text.c: writes slice->text. Errors: NO_HOST_MEMORY. */
-capu_status slice_write(struct slicer *slicer);
+/* slice_text.c */
+
+/* A slice that is being written. */
+struct slice_writer {
+    struct slicer *slicer;
+    const struct slice_form *form;
+    FILE *out;
+    bool gives_up; /* threads may go to the label GIVE_UP, which write_end has to write then */
+};
+
+/* What a slice does about the accesses of its kernel. */
+struct slice_form {
+    const char *name;                                       /* the end of the slice's name */
+    void (*write_start)(const struct slice_writer *writer); /* declares and sets its registers */
+    void (*write_site)(const struct slice_writer *writer, const struct slice_site *site);
+    void (*write_end)(const struct slice_writer *writer); /* of a thread */
+};
+
+/* Writes what slicer->all has. The caller frees the text, also after failure. Errors:
+   NO_HOST_MEMORY. */
+capu_status slice_write(struct slicer *slicer, const struct slice_form *form, char **text,
+                        size_t *bytes);
+/* The predicate of an instruction. */
+void slice_write_guard(const struct slice_writer *writer,
+                       const struct ptx_instruction *instruction);
+
+/* slice_range.c */
+
+extern const struct slice_form slice_range_form;
 
 #endif

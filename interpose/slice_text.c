@@ -1,11 +1,10 @@
 /*
  * Slices as PTX, see slice.h. Blocks keep their order, and get a label each. Registers are declared
- * by size, and named by number, so that scopes do not matter. Each thread has the lowest and the
- * highest address of each report in registers, and adds them to the results at its end, if they
- * are not there already.
+ * by size, and named by number, so that scopes do not matter. What happens at an access, and at the
+ * end of a thread, is the matter of the form: slice_range.c, slice_cover.c.
  *
  * Where a slice takes both ways of a branch, it counts the rounds of loops. After ROUNDS_MOST of
- * them the thread gives up, and reports everything.
+ * them the thread gives up.
  */
 #define _GNU_SOURCE /* open_memstream */
 #include "interpose/slice_parts.h"
@@ -14,15 +13,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { ROUNDS_MOST = 1 << 20 };
-
-struct writer {
-    struct slicer *slicer;
-    FILE *out;
-    bool gives_up;
-};
 
 void slice_head(const struct ptx_module *module, char *text, size_t bytes)
 {
@@ -30,14 +22,14 @@ void slice_head(const struct ptx_module *module, char *text, size_t bytes)
                    module->version / 10, module->version % 10, module->architecture);
 }
 
-static void write_span(const struct writer *writer, struct span span)
+static void write_span(const struct slice_writer *writer, struct span span)
 {
     (void)fwrite(span.text, 1, span.length, writer->out);
 }
 
 /* Operands. */
 
-static void write_number(const struct writer *writer, const struct ptx_operand *operand)
+static void write_number(const struct slice_writer *writer, const struct ptx_operand *operand)
 {
     if (operand->form == NUMBER_F32) {
         fprintf(writer->out, "0f%08" PRIX32, (uint32_t)operand->number);
@@ -48,7 +40,7 @@ static void write_number(const struct writer *writer, const struct ptx_operand *
     }
 }
 
-static void write_operand(const struct writer *writer, const struct ptx_operand *operand)
+static void write_operand(const struct slice_writer *writer, const struct ptx_operand *operand)
 {
     fputs(operand->is_address ? "[" : "", writer->out);
     fputs(operand->is_negated ? "!" : "", writer->out);
@@ -78,7 +70,7 @@ static struct list_signs signs_of(const struct ptx_instruction *instruction, uns
     return is_pair ? (struct list_signs){"", "|", ""} : (struct list_signs){"{", ", ", "}"};
 }
 
-static void write_guard(const struct writer *writer, const struct ptx_instruction *instruction)
+void slice_write_guard(const struct slice_writer *writer, const struct ptx_instruction *instruction)
 {
     if (instruction->predicate != PTX_NONE) {
         fprintf(writer->out, "@%s%%s%" PRIu32 " ", instruction->is_negated ? "!" : "",
@@ -86,14 +78,14 @@ static void write_guard(const struct writer *writer, const struct ptx_instructio
     }
 }
 
-static void write_instruction(const struct writer *writer,
+static void write_instruction(const struct slice_writer *writer,
                               const struct ptx_instruction *instruction)
 {
     const struct ptx_operand *operands =
         writer->slicer->function->operands + instruction->operand_first;
 
     fputs("    ", writer->out);
-    write_guard(writer, instruction);
+    slice_write_guard(writer, instruction);
     write_span(writer, instruction->opcode);
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
         struct list_signs signs = signs_of(instruction, operands[i].position);
@@ -109,69 +101,14 @@ static void write_instruction(const struct writer *writer,
     fputs(";\n", writer->out);
 }
 
-/* Reports. */
-
-static void write_report(const struct writer *writer, const struct slice_site *site)
-{
-    const struct ptx_instruction *instruction = site->access.instruction;
-    bool is_guarded = instruction->predicate != PTX_NONE &&
-                      slice_unknown(writer->slicer, instruction, instruction->predicate) == 0;
-
-    fprintf(writer->out, "    add.s64 %%at, %%s%" PRIu32 ", %" PRId64 ";\n    ",
-            site->access.address->index, site->access.address->number);
-    if (is_guarded) {
-        write_guard(writer, instruction);
-    }
-    fprintf(writer->out,
-            "min.u64 %%lowest%" PRIu32 ", %%lowest%" PRIu32
-            ", %%at;\n    add.s64 %%at, %%at, %u;\n    ",
-            site->report, site->report, site->access.bytes);
-    if (is_guarded) {
-        write_guard(writer, instruction);
-    }
-    fprintf(writer->out, "max.u64 %%end%" PRIu32 ", %%end%" PRIu32 ", %%at;\n", site->report,
-            site->report);
-}
-
-/* A value that no other thread has improved on yet goes to the results. */
-static void write_result(const struct writer *writer, size_t report, const char *name,
-                         const char *better, const char *function, unsigned offset)
-{
-    fprintf(writer->out, "    ld.volatile.global.u64 %%seen, [%%at+%zu];\n", 16 * report + offset);
-    fprintf(writer->out, "    setp.%s.u64 %%better, %%%s%zu, %%seen;\n", better, name, report);
-    fprintf(writer->out, "    @%%better red.global.%s.u64 [%%at+%zu], %%%s%zu;\n", function,
-            16 * report + offset, name, report);
-}
-
-static void write_end(const struct writer *writer)
-{
-    fprintf(writer->out, "B%zu:\n    ld.param.u64 %%at, [slice_results];\n",
-            writer->slicer->flow.graph.block_count);
-    fputs("    cvta.to.global.u64 %at, %at;\n", writer->out);
-    for (size_t i = 0; i < writer->slicer->slice->report_count; i++) {
-        write_result(writer, i, "lowest", "lt", "min", 0);
-        write_result(writer, i, "end", "gt", "max", 8);
-    }
-    fputs("    ret;\n", writer->out);
-    if (!writer->gives_up) {
-        fputs("}\n", writer->out);
-        return;
-    }
-    fputs("GIVE_UP:\n", writer->out);
-    for (size_t i = 0; i < writer->slicer->slice->report_count; i++) {
-        fprintf(writer->out, "    mov.b64 %%lowest%zu, 0;\n    mov.b64 %%end%zu, -1;\n", i, i);
-    }
-    fprintf(writer->out, "    bra B%zu;\n}\n", writer->slicer->flow.graph.block_count);
-}
-
 /* Control flow. */
 
-static void write_jump(const struct writer *writer, uint32_t block, uint32_t to)
+static void write_jump(const struct slice_writer *writer, uint32_t block, uint32_t to)
 {
     fprintf(writer->out, "    bra B%" PRIu32 ";\n", slice_next_block(writer->slicer, block, to));
 }
 
-static void write_table(const struct writer *writer, uint32_t index,
+static void write_table(const struct slice_writer *writer, uint32_t index,
                         const struct ptx_instruction *branch)
 {
     const struct ptx_graph *graph = &writer->slicer->flow.graph;
@@ -186,24 +123,24 @@ static void write_table(const struct writer *writer, uint32_t index,
             slice_next_block(writer->slicer, index, graph->successors[block->successor_first + i]));
     }
     fputs(";\n    ", writer->out);
-    write_guard(writer, branch);
+    slice_write_guard(writer, branch);
     fprintf(writer->out, "brx.idx %%s%" PRIu32 ", T%" PRIu32 ";\n", first->index, index);
 }
 
 /* Before a branch that is kept. */
-static void write_count(struct writer *writer, uint32_t block)
+static void write_count(struct slice_writer *writer, uint32_t block)
 {
     if (writer->slicer->flow.graph.blocks[block].loop != PTX_NONE &&
         slice_is_bridged(writer->slicer, block)) {
         fputs("    add.u32 %rounds, %rounds, 1;\n", writer->out);
-        fprintf(writer->out, "    setp.ge.u32 %%better, %%rounds, %d;\n", ROUNDS_MOST);
-        fputs("    @%better bra GIVE_UP;\n", writer->out);
+        fprintf(writer->out, "    setp.ge.u32 %%is_done, %%rounds, %d;\n", ROUNDS_MOST);
+        fputs("    @%is_done bra GIVE_UP;\n", writer->out);
         writer->gives_up = true;
     }
 }
 
 /* How a block ends. */
-static void write_ways(struct writer *writer, uint32_t index)
+static void write_ways(struct slice_writer *writer, uint32_t index)
 {
     const struct slicer *slicer = writer->slicer;
     const struct ptx_block *block = &slicer->flow.graph.blocks[index];
@@ -225,13 +162,13 @@ static void write_ways(struct writer *writer, uint32_t index)
     } else {
         write_count(writer, index);
         fputs("    ", writer->out);
-        write_guard(writer, last);
+        slice_write_guard(writer, last);
         fprintf(writer->out, "bra B%" PRIu32 ";\n", slice_next_block(slicer, index, ways[0]));
         write_jump(writer, index, ways[1]);
     }
 }
 
-static void write_body(struct writer *writer)
+static void write_body(struct slice_writer *writer)
 {
     const struct slicer *slicer = writer->slicer;
     size_t site = 0;
@@ -246,7 +183,7 @@ static void write_body(struct writer *writer)
             }
             for (; site < slicer->site_count && slicer->sites[site].instruction == j; site++) {
                 if (slicer->sites[site].report != PTX_NONE) {
-                    write_report(writer, &slicer->sites[site]);
+                    writer->form->write_site(writer, &slicer->sites[site]);
                 }
             }
         }
@@ -256,13 +193,13 @@ static void write_body(struct writer *writer)
 
 /* Declarations. */
 
-static void write_parameters(const struct writer *writer)
+static void write_parameters(const struct slice_writer *writer)
 {
     const struct ptx_function *function = writer->slicer->function;
 
     fputs(".visible .entry ", writer->out);
     write_span(writer, function->name);
-    fputs("_slice(\n", writer->out);
+    fprintf(writer->out, "_%s(\n", writer->form->name);
     for (size_t i = 0; i < function->parameter_count; i++) {
         const struct ptx_parameter *parameter = &function->parameters[i];
 
@@ -274,7 +211,7 @@ static void write_parameters(const struct writer *writer)
 }
 
 /* Declares the registers of the slice's instructions. */
-static void write_registers(const struct writer *writer)
+static void write_registers(const struct slice_writer *writer)
 {
     const struct slicer *slicer = writer->slicer;
 
@@ -290,29 +227,27 @@ static void write_registers(const struct writer *writer)
             fprintf(writer->out, "    .reg .b%u %%s%" PRIu32 ";\n", bits, i);
         }
     }
-    fprintf(writer->out,
-            "    .reg .pred %%better;\n    .reg .b32 %%rounds;\n    .reg .b64 %%at, %%seen;\n"
-            "    .reg .b64 %%lowest<%zu>, %%end<%zu>;\n",
-            slicer->slice->report_count, slicer->slice->report_count);
-    fputs("    mov.b32 %rounds, 0;\n", writer->out);
-    for (size_t i = 0; i < slicer->slice->report_count; i++) {
-        fprintf(writer->out, "    mov.b64 %%lowest%zu, -1;\n    mov.b64 %%end%zu, 0;\n", i, i);
-    }
+    fputs("    .reg .pred %is_done;\n    .reg .b32 %rounds;\n    mov.b32 %rounds, 0;\n",
+          writer->out);
 }
 
-capu_status slice_write(struct slicer *slicer)
+capu_status slice_write(struct slicer *slicer, const struct slice_form *form, char **text,
+                        size_t *bytes)
 {
-    struct writer writer = {.slicer = slicer};
+    struct slice_writer writer = {.slicer = slicer, .form = form};
     bool has_failed;
 
-    writer.out = open_memstream(&slicer->slice->text, &slicer->slice->text_bytes);
+    writer.out = open_memstream(text, bytes);
     if (writer.out == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
     write_parameters(&writer);
     write_registers(&writer);
+    form->write_start(&writer);
     write_body(&writer);
-    write_end(&writer);
+    fprintf(writer.out, "B%zu:\n", slicer->flow.graph.block_count);
+    form->write_end(&writer);
+    fputs("}\n", writer.out);
     has_failed = ferror(writer.out) != 0;
     has_failed |= fclose(writer.out) != 0;
     return has_failed ? CAPU_NO_HOST_MEMORY : CAPU_OK;
