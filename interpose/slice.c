@@ -9,7 +9,6 @@
 #include "base/array.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { PARAMETER_BYTES_MOST = 4096 }; /* for all architectures and versions of PTX */
 
@@ -94,19 +93,12 @@ static void note_whole(struct slicer *slicer, const struct slice_site *site)
     }
 }
 
-static void clear_all(const struct slicer *slicer)
-{
-    memset(slicer->all.registers, 0, slicer->function->register_count);
-    memset(slicer->all.instructions, 0, slicer->function->instruction_count);
-    memset(slicer->all.branches, 0, slicer->flow.graph.block_count);
-}
-
 /* Finds what all accesses need whose pointers are not whole already. True: nothing has changed. */
 static bool find_parts(struct slicer *slicer)
 {
     uint64_t whole = slicer->slice->whole;
 
-    clear_all(slicer);
+    slice_clear_all(slicer);
     for (size_t i = 0; i < slicer->site_count; i++) {
         struct slice_site *site = &slicer->sites[i];
 
@@ -151,29 +143,14 @@ static capu_status assign_reports(struct slicer *slicer)
                 return CAPU_NO_HOST_MEMORY;
             }
             slice->reports[slice->report_count++] = (struct slice_report){
-                site->words, site->is_may, site->access.is_written || site->access.is_atomic};
+                .words = site->words,
+                .is_may = site->is_may,
+                .is_stored = site->access.is_written || site->access.is_atomic};
         }
+        slice->reports[index].is_atomic |= site->access.is_atomic;
         site->report = index;
     }
     return CAPU_OK;
-}
-
-/* Lists the registers of the slice's instructions, results included. */
-static void list_registers(const struct slicer *slicer)
-{
-    const struct ptx_function *function = slicer->function;
-
-    for (size_t i = 0; i < function->instruction_count; i++) {
-        const struct ptx_instruction *instruction = &function->instructions[i];
-
-        for (uint32_t j = 0; slicer->all.instructions[i] && j < instruction->operand_count; j++) {
-            const struct ptx_operand *operand = &function->operands[instruction->operand_first + j];
-
-            if (operand->kind == OPERAND_REGISTER) {
-                slicer->all.registers[operand->index] = true;
-            }
-        }
-    }
 }
 
 static bool make_part(const struct slicer *slicer, struct slice_part *part)
@@ -253,11 +230,12 @@ static capu_status make_slice(struct slicer *slicer, struct error_text *problem)
         return error_text_set(problem, CAPU_UNSUPPORTED, "%.*s has no slice: %s", (int)name.length,
                               name.text, reason);
     }
-    list_registers(slicer);
+    slice_list_registers(slicer);
     status = status == CAPU_OK ? slice_find_inputs(slicer) : status;
-    return status == CAPU_OK
-               ? slice_write(slicer, &slice_range_form, &slice->text, &slice->text_bytes)
-               : status;
+    if (status == CAPU_OK) {
+        status = slice_write(slicer, &slice_range_form, &slice->text, &slice->text_bytes);
+    }
+    return status == CAPU_OK ? slice_cover(slicer) : status;
 }
 
 capu_status slice_emit(const struct ptx_module *module, const struct kernel *kernel,
@@ -294,6 +272,7 @@ capu_status slice_emit(const struct ptx_module *module, const struct kernel *ker
 void slice_finish(struct slice *slice)
 {
     free(slice->text);
+    free(slice->cover);
     free(slice->reports);
     free(slice->inputs);
     *slice = (struct slice){0};

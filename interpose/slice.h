@@ -17,6 +17,11 @@
  * - Where one of several pointers is chosen, the result includes all that lies between them. Unless
  *   it lies in one allocation, the caller has to take the whole allocations of all of them.
  *
+ * For stores there can be a *coverage slice*, too, a kernel of its own with the same parameters. It
+ * sets bits for the bytes that are stored to for certain, if the launch does not fail. They may be
+ * too few, never too many. So if all bytes of some memory are set, and nothing else in the launch
+ * reads that memory, what was there before does not matter.
+ *
  * What a slice cannot know, above all addresses that depend on data, it leaves out: the pointer is
  * in `whole`, which means its whole allocation. Values are known if they are computed from
  * parameters and ids by operations that have one result. Variables of the module are not known.
@@ -26,12 +31,16 @@
 
 #include "interpose/roles.h"
 
-enum { SLICE_WORDS_MOST = 64 };
+enum { SLICE_WORDS_MOST = 64, SLICE_WINDOW_ALIGNMENT = 32 };
 
 struct slice_report {
     uint64_t words; /* bit i: an address comes from words[i] of the kernel */
     bool is_may;
     bool is_stored; /* by stores and atomics; else loaded */
+    bool is_atomic; /* some of its accesses are */
+    /* What a bit of the bitmap stands for: the bytes of the narrowest store that counts. 0: there
+       is no bitmap, since nothing is stored for certain, or some accesses are atomic. */
+    uint32_t granule_bytes;
 };
 
 /* What a launch writes per report. Begins as SLICE_RESULT_NONE; `end` is 0 if nothing is accessed.
@@ -45,6 +54,15 @@ struct slice_result {
     {                                   \
         .lowest = UINT64_MAX, .end = 0, \
     }
+
+/* Memory whose coverage is sought for a report: granules of its size from `base` on. Bit i of the
+   bitmap, counted from the lowest of each 32-bit word, is set if all bytes of granule i are
+   stored to; other bits stay as they are. Bits beyond `count`, in its last word, may be set. */
+struct slice_window {
+    uint64_t base;  /* a multiple of SLICE_WINDOW_ALIGNMENT */
+    uint64_t count; /* of granules; 0: the report has no bitmap, or none is wanted */
+    uint64_t bits;  /* the address of whole words, `count` bits in all */
+};
 
 /* What of the parameter block the results depend on. Where pointers lead does not matter, and what
    is in no input neither. */
@@ -64,7 +82,11 @@ struct slice_input {
 struct slice {
     char *text; /* the kernel, NAME_slice, without the head of its module */
     size_t text_bytes;
-    uint32_t results_offset; /* in the parameter block, where the pointer to the results is added */
+    char *cover; /* the same of the coverage slice, NAME_cover; NULL: no report has a bitmap */
+    size_t cover_bytes;
+    /* In the parameter block, where a pointer is added: to the results, or to the windows of the
+       coverage slice, one of each per report. */
+    uint32_t results_offset;
     uint32_t parameter_bytes;
     struct slice_report *reports; /* no word is in two of them for loads, or for stores, unless it
                                      is with others in one, or one of them may */

@@ -233,3 +233,27 @@ void slice_add_part(struct slicer *slicer)
         slicer->all.branches[i] |= slicer->one.branches[i];
     }
 }
+
+void slice_clear_all(const struct slicer *slicer)
+{
+    memset(slicer->all.registers, 0, slicer->function->register_count);
+    memset(slicer->all.instructions, 0, slicer->function->instruction_count);
+    memset(slicer->all.branches, 0, slicer->flow.graph.block_count);
+}
+
+void slice_list_registers(const struct slicer *slicer)
+{
+    const struct ptx_function *function = slicer->function;
+
+    for (size_t i = 0; i < function->instruction_count; i++) {
+        const struct ptx_instruction *instruction = &function->instructions[i];
+
+        for (uint32_t j = 0; slicer->all.instructions[i] && j < instruction->operand_count; j++) {
+            const struct ptx_operand *operand = &function->operands[instruction->operand_first + j];
+
+            if (operand->kind == OPERAND_REGISTER) {
+                slicer->all.registers[operand->index] = true;
+            }
+        }
+    }
+}

@@ -15,6 +15,7 @@ struct slice_site {
     uint64_t words;
     const char *reason; /* why it cannot be reported; NULL: it can */
     bool is_may;
+    bool is_counted; /* its bytes are set in the bitmap */
 };
 
 enum slice_branch {
@@ -72,6 +73,10 @@ const char *slice_reason(uint32_t flags);
 void slice_find_part(struct slicer *slicer, struct slice_site *site);
 /* Adds slicer->one to slicer->all. */
 void slice_add_part(struct slicer *slicer);
+/* Empties slicer->all. */
+void slice_clear_all(const struct slicer *slicer);
+/* Lists the registers of slicer->all, results included. */
+void slice_list_registers(const struct slicer *slicer);
 
 /* slice_bridge.c */
 
@@ -119,5 +124,11 @@ void slice_write_guard(const struct slice_writer *writer,
 /* slice_range.c */
 
 extern const struct slice_form slice_range_form;
+
+/* slice_cover.c */
+
+/* Writes slice->cover, if there is something that it could find. Overwrites slicer->all. Pre: the
+   reports are there. Errors: NO_HOST_MEMORY. */
+capu_status slice_cover(struct slicer *slicer);
 
 #endif
