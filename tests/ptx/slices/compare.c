@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "tests/ptx/slices/compare.h"
 
+#include "base/array.h"
 #include "base/random.h"
+#include "tests/ptx/slices/coverage.h"
 #include "tests/support/suite.h"
 
 #include <inttypes.h>
@@ -38,6 +40,8 @@ struct launch {
     uint32_t block[3];
     struct range seen[KINDS][REGIONS];
     uint64_t accesses;
+    struct coverage_store *stores; /* those among them */
+    size_t store_count, store_capacity;
     struct slice_result results[4 * SLICE_WORDS_MOST];
 };
 
@@ -51,7 +55,7 @@ static void widen(struct range *range, uint64_t lowest, uint64_t end)
 
 /* Modules. */
 
-char *compare_slices(const struct comparison *comparison)
+char *compare_slices(const struct comparison *comparison, bool is_cover)
 {
     char head[128];
     char *text;
@@ -62,18 +66,35 @@ char *compare_slices(const struct comparison *comparison)
     slice_head(&comparison->module, head, sizeof(head));
     fputs(head, out);
     for (size_t i = 0; i < comparison->kernels.count; i++) {
-        if (comparison->slices[i].text != NULL) {
-            fputs(comparison->slices[i].text, out);
-        }
+        const struct slice *slice = &comparison->slices[i];
+        const char *own = is_cover ? slice->cover : slice->text;
+
+        fputs(own != NULL ? own : "", out);
     }
     ck_assert_int_eq(fclose(out), 0);
     return text;
 }
 
-void compare_open(const char *text, size_t count, compare_edit edit, struct comparison *comparison)
+static struct machine_module *open_slices(const struct comparison *comparison, bool is_cover,
+                                          compare_edit edit)
+{
+    char *text = compare_slices(comparison, is_cover);
+    struct machine_module *module = NULL;
+    struct error_text problem = {""};
+
+    if (edit != NULL) {
+        edit(text);
+    }
+    ck_assert_msg(machine_open(text, strlen(text), &module, &problem) == CAPU_OK, "%s\n%s",
+                  problem.text, text);
+    free(text);
+    return module;
+}
+
+void compare_open(const char *text, size_t count, const struct compare_edits *edits,
+                  struct comparison *comparison)
 {
     struct error_text problem = {""};
-    char *sliced;
 
     *comparison = (struct comparison){0};
     ck_assert_msg(ptx_parse(text, count, &comparison->module, &problem) == CAPU_OK, "%s",
@@ -88,15 +109,10 @@ void compare_open(const char *text, size_t count, compare_edit edit, struct comp
 
         ck_assert(status == CAPU_OK || status == CAPU_UNSUPPORTED);
     }
-    sliced = compare_slices(comparison);
-    if (edit != NULL) {
-        edit(sliced);
-    }
     ck_assert_msg(machine_open(text, count, &comparison->full, &problem) == CAPU_OK, "%s",
                   problem.text);
-    ck_assert_msg(machine_open(sliced, strlen(sliced), &comparison->sliced, &problem) == CAPU_OK,
-                  "%s\n%s", problem.text, sliced);
-    free(sliced);
+    comparison->sliced = open_slices(comparison, false, edits != NULL ? edits->slices : NULL);
+    comparison->covered = open_slices(comparison, true, edits != NULL ? edits->covers : NULL);
 }
 
 void compare_close(struct comparison *comparison)
@@ -108,6 +124,7 @@ void compare_close(struct comparison *comparison)
     free(comparison->refusals);
     machine_close(comparison->full);
     machine_close(comparison->sliced);
+    machine_close(comparison->covered);
     roles_finish(&comparison->kernels);
     ptx_finish(&comparison->module);
 }
@@ -223,6 +240,14 @@ static bool observe_full(void *context, const struct machine_access *access)
     }
     widen(&launch->seen[access->kind != MACHINE_READ][offset / REGION_BYTES], access->address,
           access->address + access->bytes);
+    if (access->kind == MACHINE_WRITE) {
+        if (!array_reserve(&launch->stores, &launch->store_capacity, launch->store_count + 1,
+                           sizeof(*launch->stores))) {
+            return false;
+        }
+        launch->stores[launch->store_count++] =
+            (struct coverage_store){access->address, access->bytes};
+    }
     return true;
 }
 
@@ -248,22 +273,20 @@ static capu_status run(struct launch *launch, const struct machine_function *fun
     return machine_run(function, &call, problem);
 }
 
-static const struct machine_function *sliced_kernel(const struct launch *launch)
+/* A kernel, or with an ending to its name a slice. */
+static const struct machine_function *
+kernel_of(const struct launch *launch, const struct machine_module *module, const char *ending)
 {
     char name[1024];
 
-    (void)snprintf(name, sizeof(name), "%.*s_slice", (int)launch->kernel->name.length,
-                   launch->kernel->name.text);
-    return machine_function_find(launch->comparison->sliced, name);
+    (void)snprintf(name, sizeof(name), "%.*s%s", (int)launch->kernel->name.length,
+                   launch->kernel->name.text, ending);
+    return machine_function_find(module, name);
 }
 
 static const struct machine_function *full_kernel(const struct launch *launch)
 {
-    char name[1024];
-
-    (void)snprintf(name, sizeof(name), "%.*s", (int)launch->kernel->name.length,
-                   launch->kernel->name.text);
-    return machine_function_find(launch->comparison->full, name);
+    return kernel_of(launch, launch->comparison->full, "");
 }
 
 static void run_slice(struct launch *launch, struct error_text *problem)
@@ -274,7 +297,8 @@ static void run_slice(struct launch *launch, struct error_text *problem)
         launch->results[i] = (struct slice_result)SLICE_RESULT_NONE;
     }
     memcpy(launch->parameters + launch->slice->results_offset, &results, sizeof(results));
-    if (run(launch, sliced_kernel(launch), observe_slice, problem) == CAPU_OK) {
+    if (run(launch, kernel_of(launch, launch->comparison->sliced, "_slice"), observe_slice,
+            problem) == CAPU_OK) {
         problem->text[0] = '\0';
     }
 }
@@ -337,12 +361,39 @@ static void compare_word(const struct launch *launch, size_t word, bool is_store
     }
 }
 
-static void compare_launch(struct launch *launch, struct compared *compared)
+/* Compares the bytes that are stored to. */
+static void compare_coverage(struct launch *launch, uint64_t *random, struct compared *compared)
+{
+    struct coverage_launch own = {.slice = launch->slice,
+                                  .results = launch->results,
+                                  .stores = launch->stores,
+                                  .store_count = launch->store_count,
+                                  .call = {.shared_bytes = SHARED_BYTES},
+                                  .parameters = launch->parameters};
+    char difference[256] = "";
+
+    if (launch->slice->cover == NULL) {
+        return;
+    }
+    own.function = kernel_of(launch, launch->comparison->covered, "_cover");
+    memcpy(own.call.grid, launch->grid, sizeof(own.call.grid));
+    memcpy(own.call.block, launch->block, sizeof(own.call.block));
+    compared->covered += coverage_compare(&own, random, difference, sizeof(difference));
+    if (difference[0] != '\0' && compared->difference[0] == '\0') {
+        (void)snprintf(compared->difference, sizeof(compared->difference),
+                       "%.*s, grid %ux%ux%u, block %ux%ux%u: %s", (int)launch->kernel->name.length,
+                       launch->kernel->name.text, launch->grid[0], launch->grid[1], launch->grid[2],
+                       launch->block[0], launch->block[1], launch->block[2], difference);
+    }
+}
+
+static void compare_launch(struct launch *launch, uint64_t *random, struct compared *compared)
 {
     struct error_text problem = {""};
 
     memset(launch->seen, 0, sizeof(launch->seen));
     launch->accesses = 0;
+    launch->store_count = 0;
     /* A failed launch may have been cut short. */
     if (run(launch, full_kernel(launch), observe_full, &problem) != CAPU_OK) {
         compared->left_out++;
@@ -361,6 +412,7 @@ static void compare_launch(struct launch *launch, struct compared *compared)
             compare_word(launch, i, true, compared);
         }
     }
+    compare_coverage(launch, random, compared);
 }
 
 struct compared compare_kernel(const struct comparison *comparison, size_t kernel,
@@ -369,6 +421,7 @@ struct compared compare_kernel(const struct comparison *comparison, size_t kerne
     struct launch *launch = calloc(1, sizeof(*launch));
     struct compared compared = {0};
     uint64_t random = seed;
+    uint64_t coverage_random = seed;
 
     ck_assert_ptr_nonnull(launch);
     launch->comparison = comparison;
@@ -383,9 +436,10 @@ struct compared compare_kernel(const struct comparison *comparison, size_t kerne
         make_numbers(launch, &random);
         make_pointers(launch, &random);
         make_shape(launch, full_kernel(launch)->threads_most, &random);
-        compare_launch(launch, &compared);
+        compare_launch(launch, &coverage_random, &compared);
     }
     ck_assert_int_eq(munmap(launch->memory, REGIONS * REGION_BYTES), 0);
+    free(launch->stores);
     free(launch);
     return compared;
 }
