@@ -12,6 +12,7 @@ struct code_kernel {
     const struct kernel *roles; /* NULL: open, for the reason given */
     const char *reason;         /* NULL: closed */
     const void *origin;         /* the code that it is of; NULL: not known */
+    bool is_trusted;            /* open, and its last launch had the operands of trust.h */
     bool is_gone;               /* the code was unloaded: its handles may come to mean others */
     uint64_t launch_count;
     uint64_t failed_count; /* launches that did not get their operands */

@@ -175,13 +175,15 @@
       (handle, bytes, properties, flags), bytes)
 
 /* X(symbol, parameters): called, but not wrapped in this way. */
-#define DRIVER_CALLED(X)                                                       \
-    X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))        \
-    X(cuCtxSynchronize, (void))                                                \
-    X(cuCtxGetCurrent, (CUcontext * context))                                  \
-    X(cuCtxGetDevice, (CUdevice * device))                                     \
-    X(cuDeviceGetAttribute, (int *value, unsigned attribute, CUdevice device)) \
-    X(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                  \
-    X(cuFuncGetName, (const char **name, CUfunction function))
+#define DRIVER_CALLED(X)                                                                        \
+    X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                         \
+    X(cuCtxSynchronize, (void))                                                                 \
+    X(cuCtxGetCurrent, (CUcontext * context))                                                   \
+    X(cuCtxGetDevice, (CUdevice * device))                                                      \
+    X(cuDeviceGetAttribute, (int *value, unsigned attribute, CUdevice device))                  \
+    X(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                   \
+    X(cuFuncGetName, (const char **name, CUfunction function))                                  \
+    X(cuFuncGetParamInfo, (CUfunction function, size_t index, size_t * offset, size_t * bytes)) \
+    X(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t * offset, size_t * bytes))
 
 #endif

@@ -11,6 +11,7 @@
 #include "interpose/shim/operands.h"
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/symbol.h"
+#include "interpose/shim/trust.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -99,7 +100,7 @@ static bool is_refused(const struct code_kernel *kernel)
 }
 
 /* Begins the access of a launch. Pre: entered. */
-static CUresult begin(struct code_kernel *kernel, const struct block *block)
+static CUresult begin(CUfunction function, struct code_kernel *kernel, const struct block *block)
 {
     struct operands operands = {0};
     CUresult result;
@@ -107,14 +108,19 @@ static CUresult begin(struct code_kernel *kernel, const struct block *block)
     if (is_refused(kernel)) {
         return DRIVER_NOT_SUPPORTED;
     }
-    if (kernel->reason != NULL || !add_closed(kernel->roles, block, &operands)) {
+    if (kernel->reason != NULL) {
+        kernel->is_trusted =
+            trust_add(function, block->parameters, block->bytes, block->byte_count, &operands);
+    }
+    if (kernel->reason != NULL ? !kernel->is_trusted
+                               : !add_closed(kernel->roles, block, &operands)) {
         operands_add_all(&operands);
     }
     if (operands.has_failed) {
         return DRIVER_OUT_OF_MEMORY;
     }
     result = core_begin(kernel->name);
-    if (result == DRIVER_OUT_OF_MEMORY && kernel->reason != NULL) {
+    if (result == DRIVER_OUT_OF_MEMORY && kernel->reason != NULL && !kernel->is_trusted) {
         log_line("all %" PRIu64 " bytes are needed for the kernel %s, which is open: %s",
                  operands.bytes, kernel->name, kernel->reason);
     }
@@ -144,7 +150,7 @@ static CUresult begin_launch(CUfunction function, void **parameters, void **extr
         name = "a kernel without a name";
     }
     *kernel = code_find(function, name);
-    result = *kernel != NULL ? begin(*kernel, &block) : DRIVER_OUT_OF_MEMORY;
+    result = *kernel != NULL ? begin(function, *kernel, &block) : DRIVER_OUT_OF_MEMORY;
     if (result != DRIVER_SUCCESS) {
         if (*kernel != NULL) {
             (*kernel)->failed_count++;

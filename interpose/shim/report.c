@@ -34,9 +34,10 @@ static void write_kernels(FILE *file)
             fprintf(file, "%s%s", kernel->reason == NULL ? "closed" : "open: ",
                     kernel->reason == NULL ? "" : kernel->reason);
             fprintf(file,
-                    ", %" PRIu64 " launches, at most %" PRIu64 " bytes of operands, %" PRIu64
+                    "%s, %" PRIu64 " launches, at most %" PRIu64 " bytes of operands, %" PRIu64
                     " launches failed\n",
-                    kernel->launch_count, kernel->most_bytes, kernel->failed_count);
+                    kernel->is_trusted ? " (its parameters are trusted)" : "", kernel->launch_count,
+                    kernel->most_bytes, kernel->failed_count);
         }
     }
 }

@@ -3,6 +3,7 @@
  * limits refused SYMBOL...: calls functions of the driver, by their symbols and as cuGetProcAddress
  *     gives them, asks for a second device, and then goes on.
  * limits image: only the last.
+ * limits packed: the same, but the launch's parameters are a block of bytes.
  * It goes on with a kernel of the device code in the file that the variable IMAGE names.
  */
 #include "interpose/shim/driver_calls.h"
@@ -40,7 +41,7 @@ static void check(CUresult result, const char *what)
 }
 
 /* Several tensors, of which the kernel "scale" reads one and writes another. */
-static void launch(const void *image)
+static void launch(const void *image, int is_packed)
 {
     static float host[ELEMENTS];
     CUdeviceptr tensors[TENSORS];
@@ -49,6 +50,14 @@ static void launch(const void *image)
     float factor = 3.0f;
     int count = ELEMENTS;
     CUresult result;
+    struct {
+        CUdeviceptr to, from;
+        float factor;
+        int count;
+    } packed;
+    size_t bytes = sizeof(packed);
+    void *extra[] = {LAUNCH_BUFFER, &packed, LAUNCH_BUFFER_BYTES, &bytes, LAUNCH_END};
+    void *parameters[] = {&tensors[1], &tensors[0], &factor, &count};
 
     CALL(cuModuleLoadData, (CUmodule *, const void *), &module, image);
     CALL(cuModuleGetFunction, (CUfunction *, CUmodule, const char *), &scale, module, "scale");
@@ -59,10 +68,14 @@ static void launch(const void *image)
         CALL(cuMemAlloc_v2, (CUdeviceptr *, size_t), &tensors[i], BYTES);
         CALL(cuMemcpyHtoD_v2, (CUdeviceptr, const void *, size_t), tensors[i], host, BYTES);
     }
+    packed.to = tensors[1];
+    packed.from = tensors[0];
+    packed.factor = factor;
+    packed.count = count;
     result = ((CUresult(*)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                            unsigned, CUstream, void **, void **))find("cuLaunchKernel"))(
-        scale, ELEMENTS / 64, 1, 1, 64, 1, 1, 0, NULL,
-        (void *[]){&tensors[1], &tensors[0], &factor, &count}, NULL);
+        scale, ELEMENTS / 64, 1, 1, 64, 1, 1, 0, NULL, is_packed ? NULL : parameters,
+        is_packed ? extra : NULL);
     CALL(cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t), host, tensors[1], BYTES);
     printf("launch %d: %g\n", result, (double)host[99]);
 }
@@ -106,7 +119,7 @@ static void refuse_all(char **symbols, int count, const void *image)
     }
     printf("second device %d\n",
            ((CUresult(*)(CUcontext *, CUdevice))find("cuDevicePrimaryCtxRetain"))(&context, 1));
-    launch(image);
+    launch(image, 0);
 }
 
 int main(int argc, char **argv)
@@ -125,8 +138,8 @@ int main(int argc, char **argv)
     CALL(cuInit, (unsigned), 0);
     CALL(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice), &context, 0);
     CALL(cuCtxSetCurrent, (CUcontext), context);
-    if (strcmp(argv[1], "image") == 0) {
-        launch(image);
+    if (strcmp(argv[1], "image") == 0 || strcmp(argv[1], "packed") == 0) {
+        launch(image, strcmp(argv[1], "packed") == 0);
     } else {
         refuse_all(argv + 2, argc - 2, image);
     }

@@ -291,6 +291,36 @@ START_TEST(test_images)
 }
 END_TEST
 
+/* With trust, an open kernel needs what its parameters lead to, and nothing else is lost. */
+START_TEST(test_trust)
+{
+    static const char *const forms[] = {"image", "packed"};
+    char path[] = "/tmp/capuchin-run-image-XXXXXX";
+    char list[] = "/tmp/capuchin-run-list-XXXXXX";
+    char command[2048];
+    int file = mkstemp(path);
+
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(close(file), 0);
+    ck_assert_ptr_nonnull(mkdtemp(list));
+    write_image(path, 90, 4);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(command, sizeof(command),
+                 "IMAGE=%s PTX_DRIVER_OPERANDS=%s/%zu " RUN "--budget 700KiB --trust-parameters "
+                 "--operands %s/%zu --report /dev/stdout " LIMITS " %s",
+                 path, list, i, list, i, forms[i]);
+        expect(command, 0, "launch 0: 298\n");
+        check_contains(output, "kernel scale: open: no PTX of the architecture whose machine code "
+                               "runs (its parameters are trusted), 1 launches, at most 524288 ");
+        ck_assert_ptr_null(strstr(output, "capuchin: "));
+    }
+    /* Pointers in memory are not found. */
+    expect(RUN "--budget 2MiB --trust-parameters " WORK " open 12", 1, "through_table");
+    snprintf(command, sizeof(command), "rm -r %s %s", path, list);
+    ck_assert_int_eq(run_command(command, output), 0);
+}
+END_TEST
+
 /* Memory that is not part of the budget. */
 START_TEST(test_passed_through)
 {
@@ -388,6 +418,7 @@ int main(void)
     tcase_add_test(cases, test_refusals);
     tcase_add_test(cases, test_refused_functions);
     tcase_add_test(cases, test_images);
+    tcase_add_test(cases, test_trust);
     tcase_add_test(cases, test_passed_through);
     tcase_add_test(cases, test_wrong_options);
     tcase_add_test(cases, test_programs_options);

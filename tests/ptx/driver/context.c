@@ -46,11 +46,12 @@ static void read_settings(void)
 {
     const char *memory = getenv("PTX_DRIVER_MEMORY");
     const char *capability = getenv("PTX_DRIVER_CAPABILITY");
+    const char *operands = getenv("PTX_DRIVER_OPERANDS");
     const char *foreign = getenv("PTX_DRIVER_FOREIGN");
 
     settings.memory_bytes = memory != NULL ? bytes_of(memory) : UINT64_C(4) << 30;
     settings.capability = capability != NULL ? atoi(capability) : 90;
-    settings.operands = getenv("PTX_DRIVER_OPERANDS");
+    settings.operands = operands != NULL && operands[0] != '\0' ? operands : NULL;
     settings.with_foreign = foreign != NULL && strcmp(foreign, "0") != 0;
     if (settings.memory_bytes == 0) {
         fprintf(stderr, "test driver: PTX_DRIVER_MEMORY=%s is not a size; no device\n", memory);
