@@ -69,6 +69,8 @@ typedef struct capu_tensor_state {
     uint32_t is_defined;    /* holds contents that may be read */
     uint32_t has_host_copy; /* a valid one */
     uint64_t version;       /* counts its writes */
+    uint32_t is_zero;       /* known to be zero, see capu_zero: nothing is stored for it */
+    uint32_t reserved;      /* 0 */
 } capu_tensor_state;
 
 /*

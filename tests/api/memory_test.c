@@ -67,6 +67,11 @@ START_TEST(a_description_without_a_name_keeps_the_name)
     step_set(&rig, tensor, PAGES(2), 2);
     ck_assert_uint_eq(step_query(&rig, tensor).version, 2);
     ck_assert_uint_eq(step_query(&rig, tensor).is_defined, 1);
+    ck_assert_uint_eq(step_query(&rig, tensor).is_zero, 0);
+    RIG_OK(&rig, capu_zero(rig.context, tensor, PAGES(2)));
+    ck_assert_uint_eq(step_query(&rig, tensor).is_zero, 1);
+    RIG_OK(&rig, capu_zero(rig.context, tensor, PAGES(1)));
+    ck_assert_uint_eq(step_query(&rig, tensor).is_zero, 0);
     rig_finish(&rig);
 }
 END_TEST
