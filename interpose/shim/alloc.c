@@ -60,6 +60,20 @@ const struct allocation *alloc_find(uint64_t address)
                                                                                    : NULL;
 }
 
+const struct allocation *alloc_find_pointer(uint64_t pointer)
+{
+    const struct allocation *allocation = alloc_find(pointer);
+
+    return allocation != NULL || pointer == 0 ? allocation : alloc_find(pointer - 1);
+}
+
+const struct allocation *alloc_above(uint64_t address)
+{
+    size_t after = count_up_to(address);
+
+    return after < allocations.count ? &allocations.list[after] : NULL;
+}
+
 uint64_t alloc_bytes(void)
 {
     return allocations.bytes;

@@ -18,6 +18,13 @@ const struct allocation *alloc_list(size_t *count);
 /* The one that an address is in; NULL: it is not ours. */
 const struct allocation *alloc_find(uint64_t address);
 
+/* The same for a pointer, which may also be at the end of its allocation. */
+const struct allocation *alloc_find_pointer(uint64_t pointer);
+
+/* The first one that begins above an address, or NULL; those that follow it are behind it, up to
+   the end of the list. */
+const struct allocation *alloc_above(uint64_t address);
+
 /* Of all of them: now, and at most since the start. */
 uint64_t alloc_bytes(void);
 uint64_t alloc_peak_bytes(void);

@@ -31,6 +31,7 @@ struct cut {
     const capu_config *config;
     uint64_t first, last; /* of the tensor; last: after its end */
     uint64_t from, to;    /* of the part */
+    bool is_divided;      /* if it is large */
 };
 
 /* The pages that a border would make shared: none at the end of the tensor, or between pages. */
@@ -84,16 +85,18 @@ static void cut_tensor(struct cut *cut)
         return;
     }
     edge_bytes += cost;
-    divide(cut);
+    if (cut->is_divided) {
+        divide(cut);
+    }
 }
 
-void cut_range(uint64_t address, uint64_t bytes)
+static void cut_tensors(uint64_t address, uint64_t end, bool is_divided)
 {
-    uint64_t end = address + bytes;
-
     while (address < end) {
         capu_tensor_state state = {.size = sizeof(state)};
-        struct cut cut = {.config = capu_context_config(core_context()), .from = address};
+        struct cut cut = {.config = capu_context_config(core_context()),
+                          .from = address,
+                          .is_divided = is_divided};
 
         if (capu_tensor_query(core_context(), (void *)(uintptr_t)address, &state) != CAPU_OK) {
             return;
@@ -101,10 +104,20 @@ void cut_range(uint64_t address, uint64_t bytes)
         cut.first = (uintptr_t)state.address;
         cut.last = cut.first + state.bytes;
         cut.to = end < cut.last ? end : cut.last;
-        if (state.version == 0 && cut.config->mode != CAPU_MODE_OFF &&
+        if (state.is_zero && cut.config->mode != CAPU_MODE_OFF &&
             state.bytes >= 2 * LEAST_PAGES * cut.config->page_bytes) {
             cut_tensor(&cut);
         }
         address = cut.last;
     }
+}
+
+void cut_range(uint64_t address, uint64_t bytes)
+{
+    cut_tensors(address, address + bytes, true);
+}
+
+void cut_part(uint64_t address, uint64_t bytes)
+{
+    cut_tensors(address, address + bytes, false);
 }

@@ -13,6 +13,9 @@
    which is slower at most. */
 void cut_range(uint64_t address, uint64_t bytes);
 
+/* The same for a kernel's range, which is needed at once, however large it is. */
+void cut_part(uint64_t address, uint64_t bytes);
+
 /* Bytes of pages that cuts have made shared, which are always resident. */
 uint64_t cut_edge_bytes(void);
 

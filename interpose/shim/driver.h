@@ -31,6 +31,7 @@ enum driver_result {
     DRIVER_NO_DEVICE = 100,
     DRIVER_INVALID_DEVICE = 101,
     DRIVER_NOT_FOUND = 500,
+    DRIVER_ILLEGAL_ADDRESS = 700,
     DRIVER_LAUNCH_FAILED = 719,
     DRIVER_NOT_SUPPORTED = 801,
     DRIVER_UNKNOWN = 999,
@@ -41,6 +42,9 @@ enum { DRIVER_LEGACY_STREAM = 1, DRIVER_PER_THREAD_STREAM = 2 };
 
 /* The handle of the per-thread default stream. */
 #define STREAM_PER_THREAD ((CUstream)2)
+
+/* Flags of streams. */
+enum { STREAM_NON_BLOCKING = 1 };
 
 enum driver_attribute { DRIVER_CAPABILITY_MAJOR = 75, DRIVER_CAPABILITY_MINOR = 76 };
 
@@ -92,13 +96,25 @@ struct copy_3d {
     size_t width, height, depth;
 };
 
+/* CUlaunchAttribute */
+struct launch_attribute {
+    int id; /* ATTRIBUTE_CLUSTER, or others */
+    char gap[4];
+    union {
+        char bytes[64];
+        unsigned cluster[3];
+    } value;
+};
+
+enum { ATTRIBUTE_CLUSTER = 4 };
+
 /* CUlaunchConfig */
 struct launch_config {
     unsigned grid[3];
     unsigned block[3];
     unsigned shared_bytes;
     CUstream stream;
-    void *attributes;
+    struct launch_attribute *attributes;
     unsigned attribute_count;
 };
 

@@ -182,6 +182,8 @@
     X(cuCtxGetDevice, (CUdevice * device))                                                      \
     X(cuDeviceGetAttribute, (int *value, unsigned attribute, CUdevice device))                  \
     X(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                   \
+    X(cuCtxGetStreamPriorityRange, (int *least, int *greatest))                                 \
+    X(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority))            \
     X(cuFuncGetName, (const char **name, CUfunction function))                                  \
     X(cuFuncGetParamInfo, (CUfunction function, size_t index, size_t * offset, size_t * bytes)) \
     X(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t * offset, size_t * bytes))

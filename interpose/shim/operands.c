@@ -5,7 +5,7 @@
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
 
-static void add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role)
+void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role)
 {
     operands->bytes += bytes;
     operands->has_failed |= !core_add(address, bytes, role);
@@ -17,19 +17,16 @@ void operands_add_all(struct operands *operands)
     const struct allocation *list = alloc_list(&count);
 
     for (size_t i = 0; i < count; i++) {
-        add(operands, list[i].address, list[i].bytes, CAPU_UPDATE);
+        operands_add(operands, list[i].address, list[i].bytes, CAPU_UPDATE);
     }
 }
 
 void operands_add_allocation(struct operands *operands, uint64_t address, capu_role role)
 {
-    const struct allocation *allocation = address != 0 ? alloc_find(address) : NULL;
+    const struct allocation *allocation = alloc_find_pointer(address);
 
-    if (allocation == NULL && address != 0) {
-        allocation = alloc_find(address - 1);
-    }
     if (allocation != NULL) {
-        add(operands, allocation->address, allocation->bytes, role);
+        operands_add(operands, allocation->address, allocation->bytes, role);
     }
 }
 
@@ -46,5 +43,5 @@ void operands_add_range(struct operands *operands, uint64_t address, uint64_t by
     if (bytes <= left) {
         cut_range(address, bytes);
     }
-    add(operands, address, bytes, role);
+    operands_add(operands, address, bytes, role);
 }

@@ -13,6 +13,9 @@ struct operands {
     bool has_failed; /* no host memory */
 };
 
+/* A range within one allocation, as it is. */
+void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role);
+
 /* All allocations, updated: for work of which nothing is known. */
 void operands_add_all(struct operands *operands);
 
