@@ -272,6 +272,7 @@ void code_note(const void *function, const void *handle, const char *name)
         return;
     }
     kernel->origin = own;
+    kernel->module = own->image != NULL ? &own->image->module : NULL;
     kernel->roles = own->image != NULL ? find_roles(own->image, name) : NULL;
     kernel->reason = reason_of(own, kernel->roles);
 }

@@ -7,16 +7,20 @@
 
 #include "interpose/roles.h"
 
+struct reach;
+
 struct code_kernel {
     char *name;
-    const struct kernel *roles; /* NULL: open, for the reason given */
-    const char *reason;         /* NULL: closed */
-    const void *origin;         /* the code that it is of; NULL: not known */
-    bool is_trusted;            /* open, and its last launch had the operands of trust.h */
-    bool is_gone;               /* the code was unloaded: its handles may come to mean others */
+    const struct kernel *roles;      /* NULL: open, for the reason given */
+    const char *reason;              /* NULL: closed */
+    const struct ptx_module *module; /* with the roles */
+    const void *origin;              /* the code that it is of; NULL: not known */
+    bool is_trusted;                 /* open, and its last launch had the operands of trust.h */
+    bool is_gone; /* the code was unloaded: its handles may come to mean others */
     uint64_t launch_count;
     uint64_t failed_count; /* launches that did not get their operands */
     uint64_t most_bytes;   /* of the operands of one launch */
+    struct reach *reach;   /* atomic, see reach.h; NULL: not yet asked for */
     struct code_kernel *next;
 };
 

@@ -1,0 +1,15 @@
+/* A launch as the program asks for it. */
+#ifndef CAPU_INTERPOSE_SHIM_LAUNCH_H
+#define CAPU_INTERPOSE_SHIM_LAUNCH_H
+
+#include "interpose/shim/parameters.h"
+
+struct launch {
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t cluster[3]; /* 0: not given */
+    uint32_t shared_bytes;
+    struct parameters parameters;
+};
+
+#endif

@@ -1,0 +1,27 @@
+/* A launch's parameters, in either of the two ways in which programs give them. */
+#ifndef CAPU_INTERPOSE_SHIM_PARAMETERS_H
+#define CAPU_INTERPOSE_SHIM_PARAMETERS_H
+
+#include "interpose/roles.h"
+
+/* Borrowed from the caller of the launch. */
+struct parameters {
+    void **list;                /* one address per parameter, or NULL */
+    const unsigned char *bytes; /* the whole block, if there is no such array; or NULL */
+    size_t byte_count;
+};
+
+/* From what a launch was called with; either may be NULL. */
+struct parameters parameters_of(void **list, void **extra);
+
+/* Copies bytes of a parameter, from an offset in it. False: they are not there, and nothing was
+   copied. */
+bool parameters_read(const struct parameters *parameters, const struct kernel *roles,
+                     uint32_t parameter, uint32_t offset, void *to, uint32_t bytes);
+
+/* Visits the pointers that a word stands for: the one at its offset, or all of its parameter. Begin
+   with *offset 0. False: there are no more. */
+bool parameters_next(const struct parameters *parameters, const struct kernel *roles,
+                     const struct kernel_word *word, uint32_t *offset, uint64_t *pointer);
+
+#endif

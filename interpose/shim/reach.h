@@ -1,0 +1,48 @@
+/*
+ * How far the launches of a closed kernel reach. Its address slice (interpose/slice.h) is launched
+ * with what the launch depends on, and says which range is accessed from each pointer. What it has
+ * found is kept, relative to the pointers: a launch that depends on the same runs no slice.
+ *
+ * A kernel without a slice, and a pointer that the slice knows nothing of, reaches over whole
+ * allocations.
+ */
+#ifndef CAPU_INTERPOSE_SHIM_REACH_H
+#define CAPU_INTERPOSE_SHIM_REACH_H
+
+#include "interpose/shim/code.h"
+#include "interpose/shim/driver.h"
+#include "interpose/shim/launch.h"
+#include "interpose/shim/operands.h"
+
+/* Whether reach_prepare has not been called for a kernel whose slices would be of use. Pre: the
+   core was entered. */
+bool reach_is_due(const struct code_kernel *kernel);
+
+/* Makes and loads the slice of a closed kernel, unless that was done. Pre: the core was not
+   entered: loading may take long, and may wait for the device. Thread: any. */
+void reach_prepare(struct code_kernel *kernel);
+
+/*
+ * Adds the operands of a launch of a closed kernel to the next access, and cuts what the launch is
+ * the first to touch. Pre: the core was entered. Errors: INVALID_VALUE: the launch lacks
+ * parameters; ILLEGAL_ADDRESS: the kernel would store outside an allocation, and a line says so.
+ */
+CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
+                   struct operands *operands);
+
+/* What the report says of a kernel's slices. */
+struct reach_summary {
+    uint64_t run_count;    /* launches of the slice */
+    uint64_t repeat_count; /* launches of the kernel that needed none */
+    uint64_t whole_count;  /* launches that took whole allocations, since the slice had failed */
+    const char *reason;    /* why there is no slice; NULL: there is one */
+};
+
+/* False: no launch of the kernel has asked for a slice. Pre: no launch is being begun. */
+bool reach_summarise(const struct code_kernel *kernel, struct reach_summary *summary);
+
+/* Why a word of the kernel reaches over its whole allocation although there is a slice; NULL: it
+   does not. */
+const char *reach_whole_reason(const struct code_kernel *kernel, size_t word);
+
+#endif
