@@ -193,8 +193,7 @@ void code_remove(const void *handle)
     table_remove(&code.codes, (uint64_t)(uintptr_t)handle);
 }
 
-/* The kernel that a handle means; NULL: none that is still there. */
-static struct code_kernel *get_kernel(const void *function)
+struct code_kernel *code_find(const void *function)
 {
     struct code_kernel *kernel;
     uint64_t value;
@@ -206,7 +205,7 @@ static struct code_kernel *get_kernel(const void *function)
     return kernel->is_gone ? NULL : kernel;
 }
 
-static struct code_kernel *add_kernel(const void *function, const char *name)
+struct code_kernel *code_add_unknown(const void *function, const char *name)
 {
     struct code_kernel *kernel = calloc(1, sizeof(*kernel));
 
@@ -254,7 +253,7 @@ static const char *reason_of(const struct code *own, const struct kernel *roles)
 
 void code_note(const void *function, const void *handle, const char *name)
 {
-    struct code_kernel *kernel = get_kernel(function);
+    struct code_kernel *kernel = code_find(function);
     const struct code *own;
     uint64_t index;
 
@@ -267,7 +266,7 @@ void code_note(const void *function, const void *handle, const char *name)
     if (kernel != NULL && kernel->origin == own && strcmp(kernel->name, name) == 0) {
         return;
     }
-    kernel = add_kernel(function, name);
+    kernel = code_add_unknown(function, name);
     if (kernel == NULL) {
         return;
     }
@@ -279,20 +278,13 @@ void code_note(const void *function, const void *handle, const char *name)
 
 void code_note_same(const void *function, const void *of)
 {
-    const struct code_kernel *kernel = get_kernel(of);
+    const struct code_kernel *kernel = code_find(of);
 
     if (kernel != NULL) {
         put(&code.kernels, function, (uint64_t)(uintptr_t)kernel);
     } else {
         table_remove(&code.kernels, (uint64_t)(uintptr_t)function);
     }
-}
-
-struct code_kernel *code_find(const void *function, const char *name)
-{
-    struct code_kernel *kernel = get_kernel(function);
-
-    return kernel != NULL ? kernel : add_kernel(function, name);
 }
 
 void code_note_stored(void)

@@ -43,9 +43,11 @@ void code_note(const void *function, const void *handle, const char *name);
 /* Another handle of the same kernel. */
 void code_note_same(const void *function, const void *of);
 
-/* The kernel of a handle; an open one named `name` is made for a handle that was never noted. NULL:
-   no host memory. */
-struct code_kernel *code_find(const void *function, const char *name);
+/* The kernel of a handle; NULL: it was never noted, or what it is of is gone. */
+struct code_kernel *code_find(const void *function);
+
+/* Makes an open kernel for such a handle. NULL: no host memory. */
+struct code_kernel *code_add_unknown(const void *function, const char *name);
 
 /* Notes that a variable of some module may have been stored to. Thread: any, entered or not. */
 void code_note_stored(void);

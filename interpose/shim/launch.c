@@ -1,85 +1,20 @@
 /*
- * Launches. The operands of a closed kernel are the allocations that its pointers lie in, read or
- * updated as its roles say. For an open kernel all allocations are made resident; if they do not
- * fit, the program gets the driver's error for too little memory. The kernel is then launched by
- * the driver, inside an access of these operands.
+ * Launches. The operands of a closed kernel are what reach.h says of the launch. For an open kernel
+ * all allocations are made resident; if they do not fit, the program gets the driver's error for
+ * too little memory. The kernel is then launched by the driver, inside an access of these operands.
  */
 #include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/operands.h"
+#include "interpose/shim/reach.h"
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/symbol.h"
 #include "interpose/shim/trust.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-/* A launch's parameters, in either of the two ways in which they are given. */
-struct block {
-    void **parameters;          /* one address per parameter, or NULL */
-    const unsigned char *bytes; /* the whole block, if there is no such array */
-    size_t byte_count;
-};
-
-static struct block block_of(void **parameters, void **extra)
-{
-    struct block block = {.parameters = parameters};
-
-    for (size_t i = 0; parameters == NULL && extra != NULL && extra[i] != LAUNCH_END; i += 2) {
-        if (extra[i] == LAUNCH_BUFFER) {
-            block.bytes = extra[i + 1];
-        } else if (extra[i] == LAUNCH_BUFFER_BYTES) {
-            block.byte_count = *(const size_t *)extra[i + 1];
-        }
-    }
-    return block;
-}
-
-/* The eight bytes at an offset of a parameter. False: they are not there. */
-static bool read_word(const struct block *block, const struct kernel *roles, uint32_t parameter,
-                      uint32_t offset, uint64_t *word)
-{
-    const struct kernel_parameter *place = &roles->parameters[parameter];
-
-    if (offset + sizeof(*word) > place->bytes) {
-        return false;
-    }
-    if (block->parameters != NULL) {
-        memcpy(word, (const unsigned char *)block->parameters[parameter] + offset, sizeof(*word));
-        return true;
-    }
-    if (block->bytes == NULL || place->offset + offset + sizeof(*word) > block->byte_count) {
-        return false;
-    }
-    memcpy(word, block->bytes + place->offset + offset, sizeof(*word));
-    return true;
-}
-
-static bool add_closed(const struct kernel *roles, const struct block *block,
-                       struct operands *operands)
-{
-    for (size_t i = 0; i < roles->word_count; i++) {
-        const struct kernel_word *word = &roles->words[i];
-        bool is_any = word->offset == PTX_NONE;
-        uint32_t offset = is_any ? 0 : word->offset;
-        uint64_t address;
-
-        if (!is_any && !read_word(block, roles, word->parameter, offset, &address)) {
-            return false;
-        }
-        while (read_word(block, roles, word->parameter, offset, &address)) {
-            operands_add_allocation(operands, address,
-                                    word->is_written || word->is_atomic ? CAPU_UPDATE : CAPU_READ);
-            if (!is_any) {
-                break;
-            }
-            offset += (uint32_t)sizeof(address);
-        }
-    }
-    return true;
-}
 
 /* Whether a kernel cannot run here; a line says why. */
 static bool is_refused(const struct code_kernel *kernel)
@@ -100,24 +35,25 @@ static bool is_refused(const struct code_kernel *kernel)
 }
 
 /* Begins the access of a launch. Pre: entered. */
-static CUresult begin(CUfunction function, struct code_kernel *kernel, const struct block *block)
+static CUresult begin(CUfunction function, struct code_kernel *kernel, const struct launch *launch)
 {
     struct operands operands = {0};
-    CUresult result;
+    CUresult result = DRIVER_SUCCESS;
 
     if (is_refused(kernel)) {
         return DRIVER_NOT_SUPPORTED;
     }
     if (kernel->reason != NULL) {
-        kernel->is_trusted =
-            trust_add(function, block->parameters, block->bytes, block->byte_count, &operands);
+        kernel->is_trusted = trust_add(function, launch->parameters.list, launch->parameters.bytes,
+                                       launch->parameters.byte_count, &operands);
     }
-    if (kernel->reason != NULL ? !kernel->is_trusted
-                               : !add_closed(kernel->roles, block, &operands)) {
+    if (kernel->reason == NULL) {
+        result = reach_add(kernel, launch, &operands);
+    } else if (!kernel->is_trusted) {
         operands_add_all(&operands);
     }
-    if (operands.has_failed) {
-        return DRIVER_OUT_OF_MEMORY;
+    if (result != DRIVER_SUCCESS || operands.has_failed) {
+        return result != DRIVER_SUCCESS ? result : DRIVER_OUT_OF_MEMORY;
     }
     result = core_begin(kernel->name);
     if (result == DRIVER_OUT_OF_MEMORY && kernel->reason != NULL && !kernel->is_trusted) {
@@ -135,26 +71,53 @@ static CUresult begin(CUfunction function, struct code_kernel *kernel, const str
     return result;
 }
 
-/* Begins a launch: takes the lock and begins its access. An error: neither. */
-static CUresult begin_launch(CUfunction function, void **parameters, void **extra,
-                             struct code_kernel **kernel)
+/* The kernel of a function; an open one if it was never seen. NULL: no host memory. */
+static struct code_kernel *find_kernel(CUfunction function)
 {
-    struct block block = block_of(parameters, extra);
+    struct code_kernel *kernel = code_find(function);
     const char *name = NULL;
+
+    if (kernel != NULL) {
+        return kernel;
+    }
+    if (real_calls()->cuFuncGetName(&name, function) != DRIVER_SUCCESS || name == NULL) {
+        name = "a kernel without a name";
+    }
+    return code_add_unknown(function, name);
+}
+
+/* Takes the lock and finds the kernel, with its slice. An error: neither. */
+static CUresult enter(CUfunction function, struct code_kernel **kernel)
+{
     CUresult result = core_enter();
 
     if (result != DRIVER_SUCCESS) {
         return result;
     }
-    if (real_calls()->cuFuncGetName(&name, function) != DRIVER_SUCCESS || name == NULL) {
-        name = "a kernel without a name";
+    *kernel = find_kernel(function);
+    if (*kernel != NULL && reach_is_due(*kernel)) {
+        core_leave();
+        reach_prepare(*kernel);
+        result = core_enter();
+    } else if (*kernel == NULL) {
+        core_leave();
+        result = DRIVER_OUT_OF_MEMORY;
     }
-    *kernel = code_find(function, name);
-    result = *kernel != NULL ? begin(function, *kernel, &block) : DRIVER_OUT_OF_MEMORY;
+    return result;
+}
+
+/* Begins a launch: takes the lock and begins its access. An error: neither. */
+static CUresult begin_launch(CUfunction function, const struct launch *launch,
+                             struct code_kernel **kernel)
+{
+    CUresult result = enter(function, kernel);
+
     if (result != DRIVER_SUCCESS) {
-        if (*kernel != NULL) {
-            (*kernel)->failed_count++;
-        }
+        return result;
+    }
+    result = begin(function, *kernel, launch);
+    if (result != DRIVER_SUCCESS) {
+        (*kernel)->failed_count++;
         core_leave();
     }
     return result;
@@ -171,8 +134,12 @@ CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y
                            unsigned block_x, unsigned block_y, unsigned block_z,
                            unsigned shared_bytes, CUstream stream, void **parameters, void **extra)
 {
+    const struct launch launch = {.grid = {grid_x, grid_y, grid_z},
+                                  .block = {block_x, block_y, block_z},
+                                  .shared_bytes = shared_bytes,
+                                  .parameters = parameters_of(parameters, extra)};
     struct code_kernel *kernel;
-    CUresult result = begin_launch(function, parameters, extra, &kernel);
+    CUresult result = begin_launch(function, &launch, &kernel);
 
     if (result != DRIVER_SUCCESS) {
         return result;
@@ -188,8 +155,12 @@ CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsi
                                       unsigned block_z, unsigned shared_bytes, CUstream stream,
                                       void **parameters)
 {
+    const struct launch launch = {.grid = {grid_x, grid_y, grid_z},
+                                  .block = {block_x, block_y, block_z},
+                                  .shared_bytes = shared_bytes,
+                                  .parameters = parameters_of(parameters, NULL)};
     struct code_kernel *kernel;
-    CUresult result = begin_launch(function, parameters, NULL, &kernel);
+    CUresult result = begin_launch(function, &launch, &kernel);
 
     if (result != DRIVER_SUCCESS) {
         return result;
@@ -200,17 +171,34 @@ CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsi
                       kernel);
 }
 
+static struct launch launch_of(const struct launch_config *config, void **parameters, void **extra)
+{
+    struct launch launch = {.shared_bytes = config->shared_bytes,
+                            .parameters = parameters_of(parameters, extra)};
+
+    memcpy(launch.grid, config->grid, sizeof(launch.grid));
+    memcpy(launch.block, config->block, sizeof(launch.block));
+    for (unsigned i = 0; config->attributes != NULL && i < config->attribute_count; i++) {
+        if (config->attributes[i].id == ATTRIBUTE_CLUSTER) {
+            memcpy(launch.cluster, config->attributes[i].value.cluster, sizeof(launch.cluster));
+        }
+    }
+    return launch;
+}
+
 CUresult on_cuLaunchKernelEx(const struct launch_config *config, CUfunction function,
                              void **parameters, void **extra)
 {
     struct launch_config folded;
+    struct launch launch;
     struct code_kernel *kernel;
     CUresult result;
 
     if (config == NULL) {
         return DRIVER_INVALID_VALUE;
     }
-    result = begin_launch(function, parameters, extra, &kernel);
+    launch = launch_of(config, parameters, extra);
+    result = begin_launch(function, &launch, &kernel);
     if (result != DRIVER_SUCCESS) {
         return result;
     }

@@ -9,6 +9,7 @@
 #include "interpose/shim/floor.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/passed.h"
+#include "interpose/shim/reach.h"
 #include "interpose/shim/settings.h"
 #include "interpose/shim/symbol.h"
 
@@ -17,6 +18,37 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* How a kernel's operands were found. */
+static void write_slice(FILE *file, const struct code_kernel *kernel)
+{
+    struct reach_summary summary;
+    const char *reason;
+
+    if (!reach_summarise(kernel, &summary)) {
+        return;
+    }
+    if (summary.reason != NULL) {
+        fprintf(file, "slice of %s: none: %s\n", kernel->name, summary.reason);
+        return;
+    }
+    fprintf(file, "slice of %s: launched %" PRIu64 " times, not needed for %" PRIu64 " launches",
+            kernel->name, summary.run_count, summary.repeat_count);
+    if (summary.whole_count > 0) {
+        fprintf(file, ", without results for %" PRIu64, summary.whole_count);
+    }
+    for (size_t i = 0; i < kernel->roles->word_count; i++) {
+        reason = reach_whole_reason(kernel, i);
+        if (reason != NULL) {
+            fprintf(file, "; parameter %" PRIu32, kernel->roles->words[i].parameter);
+            if (kernel->roles->words[i].offset != 0 && kernel->roles->words[i].offset != PTX_NONE) {
+                fprintf(file, "+%" PRIu32, kernel->roles->words[i].offset);
+            }
+            fprintf(file, " as whole allocations: %s", reason);
+        }
+    }
+    fputc('\n', file);
+}
 
 static void write_kernels(FILE *file)
 {
@@ -38,6 +70,7 @@ static void write_kernels(FILE *file)
                     " launches failed\n",
                     kernel->is_trusted ? " (its parameters are trusted)" : "", kernel->launch_count,
                     kernel->most_bytes, kernel->failed_count);
+            write_slice(file, kernel);
         }
     }
 }

@@ -106,9 +106,9 @@ END_TEST
 /* What each launch is taken to touch, and that it was enqueued. */
 START_TEST(test_operands)
 {
-    expect(RUN "--budget 600KiB --operands /dev/stdout " WORK " train", 0, "1 scale: update 0x");
+    expect(RUN "--budget 600KiB --operands /dev/stdout " WORK " train", 0, "1 scale: read 0x");
     check_contains(output, " 262144 of 0x");
-    check_contains(output, " 262144, read 0x");
+    check_contains(output, " 262144, update 0x");
     check_contains(output, "\n1 done\n2 ");
     check_contains(output, "\n88 done\n");
     expect(RUN "--operands /nowhere/list " WORK " train", 0,

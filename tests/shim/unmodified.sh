@@ -1,8 +1,8 @@
 #!/bin/bash
 # unmodified.sh COMMAND LIBRARIES PROGRAM PERCENT...: runs two steps of an unmodified CUDA program over the driver in
 # LIBRARIES, alone and by `COMMAND run` within each percentage of the memory that it allocates alone.
-# Within the first one also strict, and on a device that has no more memory than that, on which the
-# program alone fails. What it prints must be the same to the byte.
+# Within each one also strict, and for the first one on a device that has no more memory than that, on
+# which the program alone fails. What it prints must be the same to the byte.
 set -u
 command=$1 libraries=$2 program=$3
 shift 3
@@ -34,6 +34,7 @@ run() {
     [ ! -s "$work/messages" ] || fail "run $*: messages"
     grep -Eq '^launches: [1-9][0-9]* of closed kernels, 0 of open ones$' "$work/report" ||
         fail "run $*: $(cat "$work/report")"
+    ! grep -Eq '^slice of .*: none|without results' "$work/report" || fail "run $*: $(cat "$work/report")"
 }
 
 "$program" 2 >"$work/alone" || fail "alone: exit code $?"
@@ -48,9 +49,9 @@ for percent in "$@"; do
     held=$(sed -n 's/^peak: \([0-9]*\) bytes.*/\1/p' "$work/report")
     [ "$held" -le "$budget" ] || fail "within $budget bytes, it held $held"
     [ "$held" -gt $((budget / 2)) ] || fail "within $budget bytes, it held only $held"
+    run --budget "$budget" --strict
     if [ -z "$device" ]; then
         device=$budget
-        run --budget "$budget" --strict
         if PTX_DRIVER_MEMORY=$device "$program" 2 >"$work/small" 2>"$work/messages"; then
             fail "alone, it runs in $device bytes"
         fi

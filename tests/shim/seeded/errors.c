@@ -17,9 +17,12 @@ static bool is_error(const char *name)
     return made != NULL && strcmp(made, name) == 0;
 }
 
-void __real_operands_add_allocation(struct operands *operands, uint64_t address, capu_role role);
-void __wrap_operands_add_allocation(struct operands *operands, uint64_t address, capu_role role);
-void __wrap_operands_add_allocation(struct operands *operands, uint64_t address, capu_role role)
+void __real_operands_add(struct operands *operands, uint64_t address, uint64_t bytes,
+                         capu_role role);
+void __wrap_operands_add(struct operands *operands, uint64_t address, uint64_t bytes,
+                         capu_role role);
+void __wrap_operands_add(struct operands *operands, uint64_t address, uint64_t bytes,
+                         capu_role role)
 {
     if (is_error("missed_read") && role == CAPU_READ) {
         return;
@@ -30,7 +33,7 @@ void __wrap_operands_add_allocation(struct operands *operands, uint64_t address,
     if (is_error("whole_write") && role == CAPU_UPDATE) {
         role = CAPU_WRITE;
     }
-    __real_operands_add_allocation(operands, address, role);
+    __real_operands_add(operands, address, bytes, role);
 }
 
 bool __real_core_add(uint64_t address, uint64_t bytes, capu_role role);
