@@ -30,6 +30,7 @@ enum key {
     KEY_OPERANDS,
     KEY_PRETEND,
     KEY_STRICT,
+    KEY_JIT,
     KEY_TRUST,
     KEY_DRIVER
 };
@@ -43,6 +44,7 @@ struct settings {
     const char *pretend;
     const char *driver;
     bool is_strict;
+    bool compiles;
     bool trusts_parameters;
     char **program; /* its name and arguments; NULL at the end */
 };
@@ -93,6 +95,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_STRICT:
         settings->is_strict = true;
+        return 0;
+    case KEY_JIT:
+        settings->compiles = true;
         return 0;
     case KEY_TRUST:
         settings->trusts_parameters = true;
@@ -215,6 +220,7 @@ static bool set_environment(const struct settings *settings, const char *library
            set("CAPU_RUN_HOST_BUDGET", settings->host_budget) &&
            set("CAPU_RUN_PRETEND", settings->pretend) &&
            set("CAPU_RUN_STRICT", settings->is_strict ? "1" : NULL) &&
+           set("CAPU_RUN_JIT", settings->compiles ? "1" : NULL) &&
            set("CAPU_RUN_TRUST", settings->trusts_parameters ? "1" : NULL) &&
            set_file("CAPU_RUN_REPORT", settings->report) &&
            set_file("CAPU_RUN_OPERANDS", settings->operands) && set_preload(library);
@@ -268,6 +274,10 @@ int run_main(int argc, char **argv)
          "write a report when the program exits: its kernels, and what they needed", 0},
         {"operands", KEY_OPERANDS, "FILE", 0,
          "write a line per launch: the memory that it is taken to touch, and how", 0},
+        {"jit", KEY_JIT, NULL, 0,
+         "where the PTX in the program is not that of its machine code, let the driver compile it: "
+         "kernels can be understood then; results may differ in their last bits",
+         0},
         {"trust-parameters", KEY_TRUST, NULL, 0,
          "kernels whose code is not understood touch only the allocations that addresses in their "
          "parameters lead to; wrong results where that is not so",

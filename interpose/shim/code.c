@@ -180,6 +180,49 @@ void code_add_handle(const void *handle, const void *of)
     }
 }
 
+/* The newest PTX that can be compiled for the device by itself; NULL: none. */
+static struct binary_image *newest_text(struct binary *binary, unsigned architecture)
+{
+    struct binary_image *newest = NULL;
+
+    for (size_t i = 0; i < binary->image_count; i++) {
+        struct binary_image *image = &binary->images[i];
+
+        if (image->text != NULL && image->image.architecture <= architecture &&
+            !image->image.is_relocatable &&
+            (newest == NULL || image->image.architecture > newest->image.architecture)) {
+            newest = image;
+        }
+    }
+    return newest;
+}
+
+const char *code_text(const void *handle, unsigned architecture)
+{
+    struct code *own;
+    struct binary_image *image;
+    uint64_t index;
+
+    if (!table_get(&code.codes, (uint64_t)(uintptr_t)handle, &index)) {
+        return NULL;
+    }
+    own = code.list[index];
+    image = newest_text(&own->binary, architecture);
+    if (image == NULL || own->binary.fatbin_count > 1 ||
+        (!image->is_analysed && binary_analyse(image, NULL) != CAPU_OK) || !image->is_analysed) {
+        return NULL;
+    }
+    for (size_t i = 0; i < image->kernels.count; i++) {
+        const struct kernel *kernel = &image->kernels.kernels[i];
+
+        if (kernel->is_closed &&
+            (own->image == NULL || binary_doubt(&own->binary, own->image, kernel) != NULL)) {
+            return image->text;
+        }
+    }
+    return NULL;
+}
+
 void code_remove(const void *handle)
 {
     uint64_t index;

@@ -34,6 +34,10 @@ void code_add_file(const void *handle, const char *path, unsigned architecture);
 /* Another handle of the same code. */
 void code_add_handle(const void *handle, const void *of);
 
+/* PTX by which kernels would be closed that are open, since other code than that runs: the driver
+   can compile it instead. NULL: there is none, or need for it. Valid for ever. */
+const char *code_text(const void *handle, unsigned architecture);
+
 /* The handle is no longer valid. */
 void code_remove(const void *handle);
 

@@ -3,7 +3,9 @@
 #include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/handlers.h"
+#include "interpose/shim/log.h"
 #include "interpose/shim/real_calls.h"
+#include "interpose/shim/settings.h"
 
 /* The device's architecture: 90 for compute capability 9.0. */
 static unsigned architecture(void)
@@ -41,55 +43,6 @@ static CUresult note_file(CUresult result, const void *handle, const char *path)
     return entered;
 }
 
-CUresult on_cuModuleLoad(CUmodule *module, const char *path)
-{
-    CUresult result = real_calls()->cuModuleLoad(module, path);
-
-    return result == DRIVER_SUCCESS ? note_file(result, *module, path) : result;
-}
-
-CUresult on_cuModuleLoadData(CUmodule *module, const void *image)
-{
-    CUresult result = real_calls()->cuModuleLoadData(module, image);
-
-    return result == DRIVER_SUCCESS ? note_image(result, *module, image) : result;
-}
-
-CUresult on_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options,
-                               void **values)
-{
-    CUresult result = real_calls()->cuModuleLoadDataEx(module, image, count, options, values);
-
-    return result == DRIVER_SUCCESS ? note_image(result, *module, image) : result;
-}
-
-CUresult on_cuModuleLoadFatBinary(CUmodule *module, const void *image)
-{
-    CUresult result = real_calls()->cuModuleLoadFatBinary(module, image);
-
-    return result == DRIVER_SUCCESS ? note_image(result, *module, image) : result;
-}
-
-CUresult on_cuLibraryLoadData(CUlibrary *library, const void *image, int *options, void **values,
-                              unsigned count, int *library_options, void **library_values,
-                              unsigned library_count)
-{
-    CUresult result = real_calls()->cuLibraryLoadData(
-        library, image, options, values, count, library_options, library_values, library_count);
-
-    return result == DRIVER_SUCCESS ? note_image(result, *library, image) : result;
-}
-
-CUresult on_cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *options, void **values,
-                                  unsigned count, int *library_options, void **library_values,
-                                  unsigned library_count)
-{
-    CUresult result = real_calls()->cuLibraryLoadFromFile(
-        library, path, options, values, count, library_options, library_values, library_count);
-
-    return result == DRIVER_SUCCESS ? note_file(result, *library, path) : result;
-}
-
 static CUresult forget(CUresult result, const void *handle)
 {
     CUresult entered = result == DRIVER_SUCCESS ? core_enter() : result;
@@ -99,6 +52,123 @@ static CUresult forget(CUresult result, const void *handle)
         core_leave();
     }
     return entered;
+}
+
+/* With --jit: the PTX that is to be compiled in place of what was loaded; NULL: none. */
+static const char *text_of(const void *handle)
+{
+    const char *text = NULL;
+
+    if (settings_get()->compiles && core_enter() == DRIVER_SUCCESS) {
+        text = code_text(handle, architecture());
+        core_leave();
+    }
+    return text;
+}
+
+static void log_compiled(CUresult result)
+{
+    if (result == DRIVER_SUCCESS) {
+        log_line("--jit: the driver compiles PTX in place of machine code for another "
+                 "architecture; results may differ in their last bits from those without it");
+    } else {
+        log_line("--jit: the driver does not compile the PTX, error %d; its machine code runs",
+                 result);
+    }
+}
+
+/* What was loaded is noted; with --jit, something else may take its place. */
+static CUresult compile_module(CUresult result, CUmodule *module)
+{
+    const char *text = result == DRIVER_SUCCESS ? text_of(*module) : NULL;
+    CUmodule compiled = NULL;
+    CUresult loaded;
+
+    if (text == NULL) {
+        return result;
+    }
+    loaded = real_calls()->cuModuleLoadData(&compiled, text);
+    log_compiled(loaded);
+    if (loaded != DRIVER_SUCCESS) {
+        return result;
+    }
+    result = forget(real_calls()->cuModuleUnload(*module), *module);
+    *module = compiled;
+    return note_image(result, compiled, text);
+}
+
+static CUresult compile_library(CUresult result, CUlibrary *library)
+{
+    const char *text = result == DRIVER_SUCCESS ? text_of(*library) : NULL;
+    CUlibrary compiled = NULL;
+    CUresult loaded;
+
+    if (text == NULL) {
+        return result;
+    }
+    loaded = real_calls()->cuLibraryLoadData(&compiled, text, NULL, NULL, 0, NULL, NULL, 0);
+    log_compiled(loaded);
+    if (loaded != DRIVER_SUCCESS) {
+        return result;
+    }
+    result = forget(real_calls()->cuLibraryUnload(*library), *library);
+    *library = compiled;
+    return note_image(result, compiled, text);
+}
+
+CUresult on_cuModuleLoad(CUmodule *module, const char *path)
+{
+    CUresult result = real_calls()->cuModuleLoad(module, path);
+
+    result = result == DRIVER_SUCCESS ? note_file(result, *module, path) : result;
+    return compile_module(result, module);
+}
+
+CUresult on_cuModuleLoadData(CUmodule *module, const void *image)
+{
+    CUresult result = real_calls()->cuModuleLoadData(module, image);
+
+    result = result == DRIVER_SUCCESS ? note_image(result, *module, image) : result;
+    return compile_module(result, module);
+}
+
+CUresult on_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options,
+                               void **values)
+{
+    CUresult result = real_calls()->cuModuleLoadDataEx(module, image, count, options, values);
+
+    result = result == DRIVER_SUCCESS ? note_image(result, *module, image) : result;
+    return compile_module(result, module);
+}
+
+CUresult on_cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+    CUresult result = real_calls()->cuModuleLoadFatBinary(module, image);
+
+    result = result == DRIVER_SUCCESS ? note_image(result, *module, image) : result;
+    return compile_module(result, module);
+}
+
+CUresult on_cuLibraryLoadData(CUlibrary *library, const void *image, int *options, void **values,
+                              unsigned count, int *library_options, void **library_values,
+                              unsigned library_count)
+{
+    CUresult result = real_calls()->cuLibraryLoadData(
+        library, image, options, values, count, library_options, library_values, library_count);
+
+    result = result == DRIVER_SUCCESS ? note_image(result, *library, image) : result;
+    return compile_library(result, library);
+}
+
+CUresult on_cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *options, void **values,
+                                  unsigned count, int *library_options, void **library_values,
+                                  unsigned library_count)
+{
+    CUresult result = real_calls()->cuLibraryLoadFromFile(
+        library, path, options, values, count, library_options, library_values, library_count);
+
+    result = result == DRIVER_SUCCESS ? note_file(result, *library, path) : result;
+    return compile_library(result, library);
 }
 
 /* Without the lock: the driver may wait for work. */

@@ -4,6 +4,7 @@
  *     gives them, asks for a second device, and then goes on.
  * limits image: only the last.
  * limits packed: the same, but the launch's parameters are a block of bytes.
+ * limits library: the same, but the code is loaded as a library.
  * It goes on with a kernel of the device code in the file that the variable IMAGE names.
  */
 #include "interpose/shim/driver_calls.h"
@@ -41,11 +42,13 @@ static void check(CUresult result, const char *what)
 }
 
 /* Several tensors, of which the kernel "scale" reads one and writes another. */
-static void launch(const void *image, int is_packed)
+static void launch(const void *image, const char *form)
 {
+    int is_packed = strcmp(form, "packed") == 0;
     static float host[ELEMENTS];
     CUdeviceptr tensors[TENSORS];
     CUmodule module = NULL;
+    CUlibrary loaded = NULL;
     CUfunction scale = NULL;
     float factor = 3.0f;
     int count = ELEMENTS;
@@ -59,8 +62,16 @@ static void launch(const void *image, int is_packed)
     void *extra[] = {LAUNCH_BUFFER, &packed, LAUNCH_BUFFER_BYTES, &bytes, LAUNCH_END};
     void *parameters[] = {&tensors[1], &tensors[0], &factor, &count};
 
-    CALL(cuModuleLoadData, (CUmodule *, const void *), &module, image);
-    CALL(cuModuleGetFunction, (CUfunction *, CUmodule, const char *), &scale, module, "scale");
+    if (strcmp(form, "library") == 0) {
+        CALL(cuLibraryLoadData,
+             (CUlibrary *, const void *, int *, void **, unsigned, int *, void **, unsigned),
+             &loaded, image, NULL, NULL, 0, NULL, NULL, 0);
+        CALL(cuLibraryGetKernel, (CUkernel *, CUlibrary, const char *), (CUkernel *)&scale, loaded,
+             "scale");
+    } else {
+        CALL(cuModuleLoadData, (CUmodule *, const void *), &module, image);
+        CALL(cuModuleGetFunction, (CUfunction *, CUmodule, const char *), &scale, module, "scale");
+    }
     for (int i = 0; i < ELEMENTS; i++) {
         host[i] = (float)(i % 100);
     }
@@ -119,7 +130,7 @@ static void refuse_all(char **symbols, int count, const void *image)
     }
     printf("second device %d\n",
            ((CUresult(*)(CUcontext *, CUdevice))find("cuDevicePrimaryCtxRetain"))(&context, 1));
-    launch(image, 0);
+    launch(image, "image");
 }
 
 int main(int argc, char **argv)
@@ -138,10 +149,10 @@ int main(int argc, char **argv)
     CALL(cuInit, (unsigned), 0);
     CALL(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice), &context, 0);
     CALL(cuCtxSetCurrent, (CUcontext), context);
-    if (strcmp(argv[1], "image") == 0 || strcmp(argv[1], "packed") == 0) {
-        launch(image, strcmp(argv[1], "packed") == 0);
-    } else {
+    if (strcmp(argv[1], "refused") == 0) {
         refuse_all(argv + 2, argc - 2, image);
+    } else {
+        launch(image, argv[1]);
     }
     return 0;
 }

@@ -231,11 +231,14 @@ START_TEST(test_refused_functions)
 }
 END_TEST
 
-/* Writes a fat binary with the PTX of kernels.ptx, for 8.0, and machine code that has its kernel
-   "scale", with other parameters if the last of them has another size. */
+/* Writes a fat binary with the PTX of kernels.ptx, for 8.0, and machine code of its kernels;
+   "scale" has other parameters there if the last of them has another size. */
 static void write_image(const char *path, unsigned architecture, unsigned last_bytes)
 {
-    const struct written_kernel kernel = {"scale", {8, 8, 4, last_bytes}, false};
+    const struct written_kernel kernels[] = {{"scale", {8, 8, 4, last_bytes}, false},
+                                             {"add", {8, 8, 4}, false},
+                                             {"through_table", {8, 4}, false},
+                                             {"spin", {8}, false}};
     static unsigned char text[65536];
     struct buffer cubin = {NULL, 0};
     struct buffer fatbin = {NULL, 0};
@@ -246,7 +249,7 @@ static void write_image(const char *path, unsigned architecture, unsigned last_b
     ck_assert_ptr_nonnull(file);
     images[0].contents = (struct bytes){text, fread(text, 1, sizeof(text) - 1, file) + 1};
     ck_assert_int_eq(fclose(file), 0);
-    write_cubin(&cubin, false, &kernel, 1);
+    write_cubin(&cubin, false, kernels, 4);
     images[1].contents = buffer_bytes(&cubin);
     write_fatbin(&fatbin, images, 2);
     file = fopen(path, "w");
@@ -318,6 +321,46 @@ START_TEST(test_trust)
     expect(RUN "--budget 2MiB --trust-parameters " WORK " open 12", 1, "through_table");
     snprintf(command, sizeof(command), "rm -r %s %s", path, list);
     ck_assert_int_eq(run_command(command, output), 0);
+}
+END_TEST
+
+/* Code that runs is made from other PTX, or that is not certain: with --jit it is made from this.
+ */
+START_TEST(test_jit)
+{
+    static const struct {
+        unsigned architecture, last_bytes;
+        bool is_compiled;
+        const char *form;
+    } rows[] = {{90, 4, true, "image"},
+                {90, 4, true, "library"},
+                {70, 4, true, "image"},
+                {80, 8, true, "library"},
+                {80, 4, false, "image"}};
+    char path[] = "/tmp/capuchin-run-image-XXXXXX";
+    char command[2048];
+    int file = mkstemp(path);
+
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(close(file), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        write_image(path, rows[i].architecture, rows[i].last_bytes);
+        snprintf(command, sizeof(command),
+                 "PTX_DRIVER_MACHINE_CODE=1 IMAGE=%s " RUN
+                 "--jit --budget 700KiB --report /dev/stdout " LIMITS " %s",
+                 path, rows[i].form);
+        expect(command, 0, "launch 0: 298\n");
+        check_contains(output, "kernel scale: closed, 1 launches");
+        ck_assert_int_eq(rows[i].is_compiled,
+                         strstr(output, "capuchin: --jit: the driver compiles PTX in place") !=
+                             NULL);
+    }
+    /* Without it, the driver takes the machine code. */
+    write_image(path, 90, 4);
+    snprintf(command, sizeof(command), "PTX_DRIVER_MACHINE_CODE=1 IMAGE=%s " RUN LIMITS " image",
+             path);
+    expect(command, 1, "cuModuleGetFunction: error 500\n");
+    ck_assert_int_eq(unlink(path), 0);
 }
 END_TEST
 
@@ -418,6 +461,7 @@ int main(void)
     tcase_add_test(cases, test_refusals);
     tcase_add_test(cases, test_refused_functions);
     tcase_add_test(cases, test_images);
+    tcase_add_test(cases, test_jit);
     tcase_add_test(cases, test_trust);
     tcase_add_test(cases, test_passed_through);
     tcase_add_test(cases, test_wrong_options);

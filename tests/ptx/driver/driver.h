@@ -20,10 +20,11 @@
 
 /* What the environment says about the device, read once. */
 struct driver_settings {
-    uint64_t memory_bytes; /* PTX_DRIVER_MEMORY; 4 GiB unless set */
-    int capability;        /* PTX_DRIVER_CAPABILITY: 80 is 8.0; 90 unless set */
-    bool with_foreign;     /* PTX_DRIVER_FOREIGN: copies may use memory of other owners */
-    const char *operands;  /* PTX_DRIVER_OPERANDS: what is declared, see declared.h; NULL */
+    uint64_t memory_bytes;  /* PTX_DRIVER_MEMORY; 4 GiB unless set */
+    int capability;         /* PTX_DRIVER_CAPABILITY: 80 is 8.0; 90 unless set */
+    bool with_foreign;      /* PTX_DRIVER_FOREIGN: copies may use memory of other owners */
+    bool with_machine_code; /* PTX_DRIVER_MACHINE_CODE: it goes before PTX, and cannot run */
+    const char *operands;   /* PTX_DRIVER_OPERANDS: what is declared, see declared.h; NULL */
 };
 
 const struct driver_settings *driver_settings(void);

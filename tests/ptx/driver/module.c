@@ -66,6 +66,15 @@ static CUresult complain(CUresult result, const struct error_text *problem)
     return result;
 }
 
+/* A GPU prefers machine code for its architecture to PTX. */
+static bool is_preferred(const struct image *image)
+{
+    unsigned capability = (unsigned)driver_settings()->capability;
+
+    return driver_settings()->with_machine_code && image->kind == IMAGE_ELF &&
+           image->architecture / 10 == capability / 10 && image->architecture <= capability;
+}
+
 /* Unpacks the newest PTX of a fat binary that the device can run. */
 static CUresult choose_ptx(struct bytes bytes, char **text, size_t *count)
 {
@@ -73,6 +82,7 @@ static CUresult choose_ptx(struct bytes bytes, char **text, size_t *count)
     struct error_text problem;
     struct image image;
     struct image best = {.architecture = 0};
+    bool is_machine_code = false;
     unsigned char *unpacked;
 
     while (fatbin_next(&reader, &image, &problem) == CAPU_OK && reader.count == 1) {
@@ -80,6 +90,12 @@ static CUresult choose_ptx(struct bytes bytes, char **text, size_t *count)
             (int)image.architecture <= driver_settings()->capability) {
             best = image;
         }
+        is_machine_code |= is_preferred(&image);
+    }
+    if (is_machine_code) { /* can be loaded, and has no functions */
+        *text = strdup(".version 7.0\n.target sm_80\n.address_size 64\n");
+        *count = *text != NULL ? strlen(*text) : 0;
+        return *text != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (best.architecture == 0) {
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
