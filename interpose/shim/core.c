@@ -22,6 +22,7 @@ static struct {
     capu_context *context;
     bool has_failed; /* the context could not be created */
     bool is_host;    /* device; constant once the context is there */
+    uint64_t full_budget;
     struct capu_operand *operands;
     size_t operand_count, operand_capacity;
     CUstream stream; /* atomic: is_open is set after it */
@@ -32,17 +33,23 @@ static struct {
 } core = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local unsigned guard_depth;
+static _Thread_local bool is_inside; /* this thread has the lock */
 
 static void note_child(void)
 {
     __atomic_store_n(&core.is_child, true, __ATOMIC_RELEASE);
 }
 
+bool core_is_parent(void)
+{
+    return !__atomic_load_n(&core.is_child, __ATOMIC_ACQUIRE);
+}
+
 bool core_takes(enum caller caller, bool is_program_only)
 {
     return settings_get()->is_managed &&
            (caller == CALLER_PROGRAM || (caller == CALLER_LIBRARY && !is_program_only)) &&
-           guard_depth == 0 && !__atomic_load_n(&core.is_child, __ATOMIC_ACQUIRE);
+           guard_depth == 0 && core_is_parent();
 }
 
 CUstream core_stream(CUstream stream)
@@ -135,6 +142,7 @@ static CUresult open_core(void)
         return DRIVER_NOT_SUPPORTED;
     }
     (void)pthread_atfork(NULL, NULL, note_child);
+    core.full_budget = capu_context_config(core.context)->budget_bytes;
     core.is_host = strcmp(capu_context_device(core.context), "cuda") != 0;
     __atomic_store_n(&core.stream,
                      core.is_host ? NULL : (CUstream)capu_context_stream(core.context),
@@ -155,17 +163,29 @@ CUresult core_enter(void)
     if (result != DRIVER_SUCCESS) {
         (void)pthread_mutex_unlock(&core.lock);
     }
+    is_inside = result == DRIVER_SUCCESS;
     return result;
+}
+
+bool core_is_inside(void)
+{
+    return is_inside;
 }
 
 void core_leave(void)
 {
+    is_inside = false;
     (void)pthread_mutex_unlock(&core.lock);
 }
 
 capu_context *core_context(void)
 {
     return core.context;
+}
+
+uint64_t core_full_budget(void)
+{
+    return core.full_budget;
 }
 
 CUresult core_result(capu_status status, const char *what)

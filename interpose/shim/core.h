@@ -19,6 +19,9 @@
    call whose operands are known, or for callers that the call is not for. Thread: any. */
 bool core_takes(enum caller caller, bool is_program_only);
 
+/* Whether this is not a child after fork. Thread: any. */
+bool core_is_parent(void);
+
 /* The stream on which work for a stream of the program is enqueued. Thread: any. */
 CUstream core_stream(CUstream stream);
 
@@ -26,8 +29,14 @@ CUstream core_stream(CUstream stream);
 CUresult core_enter(void);
 void core_leave(void);
 
+/* Whether this thread has entered. Thread: any. */
+bool core_is_inside(void);
+
 /* The rest is for the thread that has entered. */
 capu_context *core_context(void);
+
+/* What the context was created with. */
+uint64_t core_full_budget(void);
 
 /* The driver's error for a status; a line reports what failed and why. */
 CUresult core_result(capu_status status, const char *what);

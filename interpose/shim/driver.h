@@ -22,6 +22,7 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUarray_st *CUarray;
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef unsigned long long CUpages; /* CUmemGenericAllocationHandle */
 
 enum driver_result {
     DRIVER_SUCCESS = 0,
@@ -129,6 +130,19 @@ struct array_3d {
     size_t width, height, depth;
     unsigned format, channels, flags;
 };
+
+/* The beginning of CUmemAllocationProp */
+struct page_properties {
+    int type;
+    int handle_types;
+    struct {
+        int type;
+        int id;
+    } location;
+};
+
+/* CUmemLocationType */
+enum { LOCATION_DEVICE = 1 };
 
 /* The list that replaces a launch's array of parameters. */
 #define LAUNCH_END ((void *)0)

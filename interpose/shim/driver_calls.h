@@ -3,7 +3,8 @@
  * of real functions and the variants for per-thread default streams are made.
  *
  * `takers` says whose calls are ours: ALL, or PROGRAM: those of the program but not of CUDA's
- * libraries, which load code for themselves, or PROGRAM_BYTES(bytes): the same for allocations.
+ * libraries, which load code for themselves, or PROGRAM_BYTES(bytes): the same for allocations, to
+ * the parameter `address`; or FREES: ALL, where such memory may be freed.
  */
 #ifndef CAPU_INTERPOSE_SHIM_DRIVER_CALLS_H
 #define CAPU_INTERPOSE_SHIM_DRIVER_CALLS_H
@@ -18,7 +19,7 @@
     X(cuMemAllocPitch_v2, PROGRAM_BYTES(width *height),                                         \
       (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned element),   \
       (address, pitch, width, height, element))                                                 \
-    X(cuMemFree_v2, ALL, (CUdeviceptr address), (address))                                      \
+    X(cuMemFree_v2, FREES, (CUdeviceptr address), (address))                                    \
     X(cuMemGetInfo_v2, PROGRAM, (size_t * free_bytes, size_t * total_bytes),                    \
       (free_bytes, total_bytes))                                                                \
     X(cuMemGetAddressRange_v2, ALL, (CUdeviceptr * base, size_t * bytes, CUdeviceptr address),  \
@@ -86,7 +87,7 @@
     X(cuMemAllocFromPoolAsync, _ptsz, PROGRAM_BYTES(bytes),                                       \
       (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),                  \
       (address, bytes, pool, STREAM(stream)))                                                     \
-    X(cuMemFreeAsync, _ptsz, ALL, (CUdeviceptr address, CUstream stream),                         \
+    X(cuMemFreeAsync, _ptsz, FREES, (CUdeviceptr address, CUstream stream),                       \
       (address, STREAM(stream)))                                                                  \
     X(cuMemcpyAsync, _ptsz, ALL,                                                                  \
       (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),                          \
@@ -153,26 +154,44 @@
     X(cuEventRecordWithFlags, _ptsz, ALL, (CUevent event, CUstream stream, unsigned flags),       \
       (event, STREAM(stream), flags))
 
-/* X(symbol, parameters, arguments, bytes): the driver's own memory, counted (passed.h). */
-#define DRIVER_PASSED(X)                                                                       \
-    X(cuMemAllocManaged, (CUdeviceptr * address, size_t bytes, unsigned flags),                \
-      (address, bytes, flags), bytes)                                                          \
+/* X(symbol, parameters, arguments, bytes): the driver's own memory on the host, counted
+   (passed.h). */
+#define DRIVER_PASSED_HOST(X)                                                                  \
     X(cuMemAllocHost_v2, (void **address, size_t bytes), (address, bytes), bytes)              \
     X(cuMemHostAlloc, (void **address, size_t bytes, unsigned flags), (address, bytes, flags), \
       bytes)                                                                                   \
     X(cuMemHostRegister_v2, (void *address, size_t bytes, unsigned flags),                     \
-      (address, bytes, flags), bytes)                                                          \
-    X(cuArrayCreate_v2, (CUarray * array, const struct array_2d *shape), (array, shape),       \
-      flat_bytes(shape))                                                                       \
-    X(cuArray3DCreate_v2, (CUarray * array, const struct array_3d *shape), (array, shape),     \
-      level_bytes(shape, 1))                                                                   \
-    X(cuMipmappedArrayCreate,                                                                  \
-      (CUmipmappedArray * array, const struct array_3d *shape, unsigned levels),               \
-      (array, shape, levels), level_bytes(shape, levels))                                      \
-    X(cuMemCreate,                                                                             \
-      (unsigned long long *handle, size_t bytes, const void *properties,                       \
-       unsigned long long flags),                                                              \
-      (handle, bytes, properties, flags), bytes)
+      (address, bytes, flags), bytes)
+
+/* X(symbol, parameters, arguments, bytes, kind, handle): on the device, taken from the budget
+   (outside.h). The handle is where the driver stores it. */
+#define DRIVER_PASSED_DEVICE(X)                                                            \
+    X(cuMemAllocManaged, (CUdeviceptr * address, size_t bytes, unsigned flags),            \
+      (address, bytes, flags), bytes, OUTSIDE_ADDRESS, address)                            \
+    X(cuArrayCreate_v2, (CUarray * array, const struct array_2d *shape), (array, shape),   \
+      flat_bytes(shape), OUTSIDE_ARRAY, array)                                             \
+    X(cuArray3DCreate_v2, (CUarray * array, const struct array_3d *shape), (array, shape), \
+      level_bytes(shape, 1), OUTSIDE_ARRAY, array)                                         \
+    X(cuMipmappedArrayCreate,                                                              \
+      (CUmipmappedArray * array, const struct array_3d *shape, unsigned levels),           \
+      (array, shape, levels), level_bytes(shape, levels), OUTSIDE_MIPMAPPED_ARRAY, array)  \
+    X(cuMemCreate,                                                                         \
+      (CUpages * pages, size_t bytes, const struct page_properties *properties,            \
+       unsigned long long flags),                                                          \
+      (pages, bytes, properties, flags), page_bytes(bytes, properties), OUTSIDE_PAGES, pages)
+
+/* X(symbol, parameters, arguments, note): what frees, maps and unmaps such memory; `note` is called
+   with caller and result first. */
+#define DRIVER_PASSED_FREES(X)                                                                     \
+    X(cuArrayDestroy, (CUarray array), (array), outside_freed, (OUTSIDE_ARRAY, (uintptr_t)array))  \
+    X(cuMipmappedArrayDestroy, (CUmipmappedArray array), (array), outside_freed,                   \
+      (OUTSIDE_MIPMAPPED_ARRAY, (uintptr_t)array))                                                 \
+    X(cuMemRelease, (CUpages pages), (pages), outside_freed, (OUTSIDE_PAGES, pages))               \
+    X(cuMemMap,                                                                                    \
+      (CUdeviceptr address, size_t bytes, size_t offset, CUpages pages, unsigned long long flags), \
+      (address, bytes, offset, pages, flags), outside_mapped, (pages, address, bytes))             \
+    X(cuMemUnmap, (CUdeviceptr address, size_t bytes), (address, bytes), outside_unmapped,         \
+      (address, bytes))
 
 /* X(symbol, parameters): called, but not wrapped in this way. */
 #define DRIVER_CALLED(X)                                                                        \

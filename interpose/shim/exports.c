@@ -5,17 +5,49 @@
 #include "interpose/shim/caller.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/handlers.h"
+#include "interpose/shim/outside.h"
 #include "interpose/shim/passed.h"
 #include "interpose/shim/real_calls.h"
+#include "interpose/shim/settings.h"
 
 /* Whose calls are ours, see driver_calls.h. */
 struct whose {
     bool is_program_only;
-    size_t library_bytes; /* that a call of a library takes from the driver */
+    size_t library_bytes; /* that a call of a library takes from the driver, to: */
+    const CUdeviceptr *place;
+    CUdeviceptr freed;
 };
-#define ALL ((struct whose){false, 0})
-#define PROGRAM ((struct whose){true, 0})
-#define PROGRAM_BYTES(bytes) ((struct whose){true, (bytes)})
+#define ALL ((struct whose){.is_program_only = false})
+#define PROGRAM ((struct whose){.is_program_only = true})
+#define PROGRAM_BYTES(bytes) ((struct whose){true, (bytes), address, 0})
+#define FREES ((struct whose){.freed = address})
+
+/* Before and after a call of the driver that is not ours: what a library allocates is taken from
+   the budget, and given back when it is freed. */
+static bool is_library_memory(const struct whose *who, enum caller caller)
+{
+    return who->library_bytes != 0 && caller == CALLER_LIBRARY;
+}
+
+static CUresult prepare(const struct whose *who, enum caller caller, const char *name)
+{
+    return is_library_memory(who, caller) ? outside_take(caller, name, who->library_bytes)
+                                          : DRIVER_SUCCESS;
+}
+
+static CUresult account(const struct whose *who, enum caller caller, const char *name,
+                        CUresult result)
+{
+    if (who->freed != 0) {
+        return outside_freed(caller, result, OUTSIDE_ADDRESS, who->freed);
+    }
+    if (!is_library_memory(who, caller)) {
+        return result;
+    }
+    outside_note(caller, result, OUTSIDE_ADDRESS, result == DRIVER_SUCCESS ? *who->place : 0,
+                 who->library_bytes);
+    return settings_get()->is_managed ? passed_note(result, name, who->library_bytes) : result;
+}
 
 static inline CUstream per_thread(CUstream stream)
 {
@@ -34,22 +66,24 @@ static inline const struct launch_config *per_thread_config(const struct launch_
     return copy;
 }
 
-#define EXPORT(symbol, name, takers, parameters, arguments)                                \
-    DRIVER_EXPORT CUresult symbol parameters;                                              \
-    CUresult symbol parameters                                                             \
-    {                                                                                      \
-        const struct whose who = takers;                                                   \
-        enum caller caller = CALLER();                                                     \
-        bool is_taken = core_takes(caller, who.is_program_only);                           \
-        CUresult result;                                                                   \
-                                                                                           \
-        if (is_taken) {                                                                    \
-            return on_##name arguments;                                                    \
-        }                                                                                  \
-        result = real_calls()->symbol arguments;                                           \
-        return who.library_bytes != 0 && caller == CALLER_LIBRARY                          \
-                   ? passed_note(result, #name " by libraries of CUDA", who.library_bytes) \
-                   : result;                                                               \
+#define EXPORT(symbol, name, takers, parameters, arguments)                             \
+    DRIVER_EXPORT CUresult symbol parameters;                                           \
+    CUresult symbol parameters                                                          \
+    {                                                                                   \
+        static const char by_library[] = #name " by libraries of CUDA";                 \
+        const struct whose who = takers;                                                \
+        enum caller caller = CALLER();                                                  \
+        bool is_taken = core_takes(caller, who.is_program_only);                        \
+        CUresult result;                                                                \
+                                                                                        \
+        if (is_taken) {                                                                 \
+            result = on_##name arguments;                                               \
+            return who.freed == 0 ? result : account(&who, caller, by_library, result); \
+        }                                                                               \
+        result = prepare(&who, caller, by_library);                                     \
+        return result != DRIVER_SUCCESS                                                 \
+                   ? result                                                             \
+                   : account(&who, caller, by_library, real_calls()->symbol arguments); \
     }
 #define EXPORT_ONE(name, takers, parameters, arguments) \
     EXPORT(name, name, takers, parameters, arguments)

@@ -1,8 +1,9 @@
-/* Memory that is not part of the budget, see passed.h: the functions are the driver's, with a
- * count. */
+/* Memory that stays the driver's, see passed.h: the functions are the driver's, with a count; what
+   is on the device is taken from the budget. */
 #include "interpose/shim/passed.h"
 
 #include "interpose/shim/caller.h"
+#include "interpose/shim/outside.h"
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/settings.h"
 
@@ -80,7 +81,9 @@ static uint64_t box_bytes(const size_t size[3], unsigned format, unsigned channe
 
 static uint64_t flat_bytes(const struct array_2d *array)
 {
-    return box_bytes((size_t[3]){array->width, array->height, 1}, array->format, array->channels);
+    return array == NULL ? 0
+                         : box_bytes((size_t[3]){array->width, array->height, 1}, array->format,
+                                     array->channels);
 }
 
 /* Each level has half the size of the one before. */
@@ -88,22 +91,62 @@ static uint64_t level_bytes(const struct array_3d *array, unsigned levels)
 {
     uint64_t bytes = 0;
 
-    for (unsigned i = 0; i < levels && i < 64; i++) {
+    for (unsigned i = 0; array != NULL && i < levels && i < 64; i++) {
         bytes += box_bytes((size_t[3]){array->width >> i, array->height >> i, array->depth >> i},
                            array->format, array->channels);
     }
     return bytes;
 }
 
-#define PASS(name, parameters, arguments, bytes)                                             \
-    DRIVER_EXPORT CUresult name parameters;                                                  \
-    CUresult name parameters                                                                 \
-    {                                                                                        \
-        enum caller caller = CALLER();                                                       \
-        CUresult result = real_calls()->name arguments;                                      \
-                                                                                             \
-        return settings_get()->is_managed && caller != CALLER_OWN && caller != CALLER_DRIVER \
-                   ? passed_note(result, #name, (bytes))                                     \
-                   : result;                                                                 \
+static uint64_t page_bytes(uint64_t bytes, const struct page_properties *properties)
+{
+    return properties != NULL && properties->location.type == LOCATION_DEVICE ? bytes : 0;
+}
+
+/* The number behind a handle that the driver has stored, of either type. */
+#define HANDLE(result, place) \
+    ((result) == DRIVER_SUCCESS && (place) != NULL ? (uint64_t)(uintptr_t) * (place) : (uint64_t)0)
+
+static bool is_counted(enum caller caller)
+{
+    return settings_get()->is_managed && caller != CALLER_OWN && caller != CALLER_DRIVER;
+}
+
+#define PASS_HOST(name, parameters, arguments, bytes)                             \
+    DRIVER_EXPORT CUresult name parameters;                                       \
+    CUresult name parameters                                                      \
+    {                                                                             \
+        enum caller caller = CALLER();                                            \
+        CUresult result = real_calls()->name arguments;                           \
+                                                                                  \
+        return is_counted(caller) ? passed_note(result, #name, (bytes)) : result; \
     }
-DRIVER_PASSED(PASS)
+DRIVER_PASSED_HOST(PASS_HOST)
+
+#define PASS_DEVICE(name, parameters, arguments, bytes, kind, place)            \
+    DRIVER_EXPORT CUresult name parameters;                                     \
+    CUresult name parameters                                                    \
+    {                                                                           \
+        enum caller caller = CALLER();                                          \
+        uint64_t taken = is_counted(caller) ? (bytes) : 0;                      \
+        CUresult result = outside_take(caller, #name, taken);                   \
+                                                                                \
+        if (result != DRIVER_SUCCESS) {                                         \
+            return result;                                                      \
+        }                                                                       \
+        result = real_calls()->name arguments;                                  \
+        outside_note(caller, result, (kind), HANDLE(result, place), taken);     \
+        return is_counted(caller) ? passed_note(result, #name, taken) : result; \
+    }
+DRIVER_PASSED_DEVICE(PASS_DEVICE)
+
+#define UNPACK(...) __VA_ARGS__
+#define PASS_FREES(name, parameters, arguments, note, what)             \
+    DRIVER_EXPORT CUresult name parameters;                             \
+    CUresult name parameters                                            \
+    {                                                                   \
+        enum caller caller = CALLER();                                  \
+                                                                        \
+        return note(caller, real_calls()->name arguments, UNPACK what); \
+    }
+DRIVER_PASSED_FREES(PASS_FREES)

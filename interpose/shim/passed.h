@@ -1,5 +1,5 @@
 /*
- * Memory that is not part of the budget: what the program allocates in ways that stay the driver's,
+ * Memory that the driver itself gives: what the program allocates in ways that stay the driver's,
  * and what CUDA's libraries allocate for themselves. It is counted for the report. Thread: any.
  */
 #ifndef CAPU_INTERPOSE_SHIM_PASSED_H

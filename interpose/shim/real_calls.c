@@ -29,8 +29,10 @@ static void fill(void)
     FILL(name##suffix, parameters)
     DRIVER_WRAPPED(FILL_WRAPPED)
     DRIVER_WRAPPED_TWICE(FILL_TWICE)
-#define FILL_PASSED(name, parameters, arguments, bytes) FILL(name, parameters)
-    DRIVER_PASSED(FILL_PASSED)
+#define FILL_PASSED(name, parameters, ...) FILL(name, parameters)
+    DRIVER_PASSED_HOST(FILL_PASSED)
+    DRIVER_PASSED_DEVICE(FILL_PASSED)
+    DRIVER_PASSED_FREES(FILL_PASSED)
     DRIVER_CALLED(FILL)
 #undef FILL
 #undef FILL_WRAPPED

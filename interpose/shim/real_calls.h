@@ -9,11 +9,13 @@
 #define REAL_TWICE(name, suffix, takers, parameters, arguments) \
     REAL_MEMBER(name, parameters)                               \
     REAL_MEMBER(name##suffix, parameters)
-#define REAL_PASSED(name, parameters, arguments, bytes) REAL_MEMBER(name, parameters)
+#define REAL_PASSED(name, parameters, ...) REAL_MEMBER(name, parameters)
 struct real_calls {
     DRIVER_WRAPPED(REAL_WRAPPED)
     DRIVER_WRAPPED_TWICE(REAL_TWICE)
-    DRIVER_PASSED(REAL_PASSED)
+    DRIVER_PASSED_HOST(REAL_PASSED)
+    DRIVER_PASSED_DEVICE(REAL_PASSED)
+    DRIVER_PASSED_FREES(REAL_PASSED)
     DRIVER_CALLED(REAL_MEMBER)
 };
 #undef REAL_MEMBER

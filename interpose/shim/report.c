@@ -8,6 +8,7 @@
 #include "interpose/shim/cut.h"
 #include "interpose/shim/floor.h"
 #include "interpose/shim/log.h"
+#include "interpose/shim/outside.h"
 #include "interpose/shim/passed.h"
 #include "interpose/shim/reach.h"
 #include "interpose/shim/settings.h"
@@ -77,16 +78,18 @@ static void write_kernels(FILE *file)
 
 static void write_memory(FILE *file, const capu_context *context)
 {
-    const capu_config *config = capu_context_config(context);
     uint64_t held = 0;
     uint64_t peak = 0;
     uint64_t host = 0;
 
     capu_memory_usage(context, &held, &peak, &host);
-    fprintf(file, "budget: %" PRIu64 " bytes of device memory\n", config->budget_bytes);
+    fprintf(file, "budget: %" PRIu64 " bytes of device memory\n", core_full_budget());
     fprintf(file, "peak: %" PRIu64 " bytes of device memory\n", peak);
     fprintf(file, "floor: %" PRIu64 " bytes of device memory\n",
-            floor_bytes(context, cut_edge_bytes()));
+            floor_bytes(context, cut_edge_bytes()) + outside_peak_bytes());
+    fprintf(file,
+            "taken by others: %" PRIu64 " bytes of device memory at the end, at most %" PRIu64 "\n",
+            outside_bytes(), outside_peak_bytes());
     fprintf(file, "host memory: %" PRIu64 " bytes\n", host);
     fprintf(file, "allocations at the end: %" PRIu64 " bytes, at most %" PRIu64 "\n", alloc_bytes(),
             alloc_peak_bytes());

@@ -24,7 +24,8 @@
     X(cuEventSynchronize, (CUevent event))                       \
     X(cuEventQuery, (CUevent event))                             \
     X(cuEventElapsedTime, (float *ms, CUevent from, CUevent to)) \
-    X(cuMemAllocHost_v2, (void **address, size_t bytes))
+    X(cuMemAllocHost_v2, (void **address, size_t bytes))         \
+    X(cuMemAllocManaged, (CUdeviceptr * address, size_t bytes, unsigned flags))
 static struct {
     DRIVER_WRAPPED(MEMBER_WRAPPED)
     DRIVER_WRAPPED_TWICE(MEMBER_TWICE)
@@ -281,6 +282,43 @@ static int copies(void)
 }
 
 /* What programs ask about their memory, and errors of allocations. */
+/* Managed memory as operands beside four tensors. `tries`: a launch of two tensors meanwhile. */
+static int beside(bool tries)
+{
+    static unsigned char bytes[TENSOR_BYTES];
+    CUdeviceptr tensors[4];
+    CUdeviceptr managed[2];
+
+    start();
+    for (int i = 0; i < 4; i++) {
+        memset(bytes, 0x30 + i, sizeof(bytes));
+        tensors[i] = allocate(TENSOR_BYTES);
+        CU(cuMemcpyHtoD_v2, tensors[i], bytes, TENSOR_BYTES);
+    }
+    for (int i = 0; i < 2; i++) {
+        CU(cuMemAllocManaged, &managed[i], TENSOR_BYTES, 1);
+    }
+    for (int i = 0; i < 4; i++) {
+        scale(managed[i % 2], tensors[i], 1.5f, streams[0]);
+        add(tensors[3 - i], managed[i % 2], streams[1]);
+    }
+    for (int i = 0; i < 1 + tries; i++) {
+        int count = ELEMENTS;
+        float factor = 2.0f;
+
+        if (i == tries) {
+            CU(cuMemFree_v2, managed[0]);
+            CU(cuMemFree_v2, managed[1]);
+        }
+        printf("launch %d\n", launch("scale", ELEMENTS / 64, streams[0],
+                                     (void *[]){&tensors[1], &tensors[0], &factor, &count}));
+    }
+    for (int i = 0; i < 4; i++) {
+        print_tensor("tensor", tensors[i]);
+    }
+    return 0;
+}
+
 static int queries(void)
 {
     CUdeviceptr blob;
@@ -498,5 +536,6 @@ int main(int argc, char **argv)
            : strcmp(part, "reload") == 0  ? reload()
            : strcmp(part, "forked") == 0  ? forked()
            : strcmp(part, "threads") == 0 ? several()
+           : strcmp(part, "beside") == 0  ? beside(argc > 2)
                                           : 2;
 }

@@ -64,7 +64,7 @@ finds whole_write compare '99 other' 'triangle.* is declared to write .*, but do
 finds whole_write strict '1 other' 'unwritten, .* which it says it writes all of'
 
 # A product that adds to its result. In strict mode, what is to be written is poisoned.
-program 212992 "$products"
+program 278528 "$products"
 finds beta_missed compare '99 other' 'loads from what is declared to be written: 4 bytes'
 finds beta_missed strict '0 other'
 finds short_word compare '99 other' 'loads what is not declared: 4 bytes'

@@ -1,0 +1,229 @@
+/*
+ * Device memory outside the context, see outside.h.
+ *
+ * What is freed is given back to the budget at once if nothing is left, and otherwise once it is a
+ * thirty-second part of the budget: each change may cost a plan, and a program may allocate and
+ * free the same in each of its iterations. All is guarded by the core's lock.
+ */
+#include "interpose/shim/outside.h"
+
+#include "interpose/shim/core.h"
+#include "interpose/shim/log.h"
+#include "interpose/shim/settings.h"
+
+#include "base/array.h"
+
+#include <inttypes.h>
+
+enum { SLACK_SHARE = 32 };
+
+struct block {
+    enum outside_kind kind;
+    uint64_t handle;
+    uint64_t bytes;
+    size_t mapping_count; /* of pages */
+    bool is_released;
+};
+
+struct mapping {
+    uint64_t handle; /* of pages */
+    uint64_t address;
+    uint64_t bytes;
+};
+
+static struct {
+    struct block *blocks;
+    size_t block_count, block_capacity;
+    struct mapping *mappings;
+    size_t mapping_count, mapping_capacity;
+    uint64_t bytes; /* of all blocks, and of calls under way */
+    uint64_t peak_bytes;
+    uint64_t taken_bytes; /* from the budget: not less than `bytes` */
+} outside;
+
+/* Enters the core, unless the thread is in it. False: nothing is managed. */
+static bool enter(enum caller caller, bool *is_inside)
+{
+    *is_inside = core_is_inside();
+    return settings_get()->is_managed && caller != CALLER_OWN && caller != CALLER_DRIVER &&
+           (*is_inside || (core_is_parent() && core_enter() == DRIVER_SUCCESS));
+}
+
+static void leave(bool is_inside)
+{
+    if (!is_inside) {
+        core_leave();
+    }
+}
+
+static capu_status take_from_budget(uint64_t bytes)
+{
+    uint64_t budget = core_full_budget();
+    capu_status status;
+
+    if (bytes >= budget) {
+        return CAPU_OVER_BUDGET;
+    }
+    status = capu_budget_set(core_context(), budget - bytes);
+    if (status == CAPU_OK) {
+        outside.taken_bytes = bytes;
+    }
+    return status;
+}
+
+static void give_back(uint64_t bytes)
+{
+    outside.bytes -= bytes;
+    if (outside.bytes == 0 ||
+        outside.taken_bytes - outside.bytes >= core_full_budget() / SLACK_SHARE) {
+        (void)take_from_budget(outside.bytes); /* if that fails, the next one gives back more */
+    }
+}
+
+CUresult outside_take(enum caller caller, const char *name, uint64_t bytes)
+{
+    capu_status status = CAPU_OK;
+    bool is_inside;
+
+    if (!enter(caller, &is_inside)) {
+        return DRIVER_SUCCESS;
+    }
+    if (bytes > UINT64_MAX - outside.bytes) {
+        status = CAPU_OVER_BUDGET;
+    } else if (outside.bytes + bytes > outside.taken_bytes) {
+        status = take_from_budget(outside.bytes + bytes);
+    }
+    if (status == CAPU_OK) {
+        outside.bytes += bytes;
+        outside.peak_bytes =
+            outside.bytes > outside.peak_bytes ? outside.bytes : outside.peak_bytes;
+    } else {
+        log_line("%s: %" PRIu64 " bytes do not fit the budget, of which such memory has %" PRIu64
+                 ": %s",
+                 name, bytes, outside.bytes, capu_status_text(status));
+    }
+    leave(is_inside);
+    return status == CAPU_OK ? DRIVER_SUCCESS : DRIVER_OUT_OF_MEMORY;
+}
+
+CUresult outside_note(enum caller caller, CUresult result, enum outside_kind kind, uint64_t handle,
+                      uint64_t bytes)
+{
+    bool is_inside;
+
+    if (!enter(caller, &is_inside)) {
+        return result;
+    }
+    if (result != DRIVER_SUCCESS) {
+        give_back(bytes);
+    } else if (array_reserve(&outside.blocks, &outside.block_capacity, outside.block_count + 1,
+                             sizeof(outside.blocks[0]))) {
+        outside.blocks[outside.block_count++] =
+            (struct block){.kind = kind, .handle = handle, .bytes = bytes};
+    } /* else it counts for good */
+    leave(is_inside);
+    return result;
+}
+
+static struct block *find(enum outside_kind kind, uint64_t handle)
+{
+    for (size_t i = outside.block_count; i-- > 0;) {
+        struct block *block = &outside.blocks[i];
+
+        if (block->kind == kind && block->handle == handle && !block->is_released) {
+            return block;
+        }
+    }
+    return NULL;
+}
+
+static void remove_block(struct block *block)
+{
+    uint64_t bytes = block->bytes;
+
+    *block = outside.blocks[--outside.block_count];
+    give_back(bytes);
+}
+
+CUresult outside_freed(enum caller caller, CUresult result, enum outside_kind kind, uint64_t handle)
+{
+    struct block *block;
+    bool is_inside;
+
+    if (result != DRIVER_SUCCESS || handle == 0 || !enter(caller, &is_inside)) {
+        return result;
+    }
+    block = find(kind, handle);
+    if (block != NULL && block->mapping_count > 0) {
+        block->is_released = true;
+    } else if (block != NULL) {
+        remove_block(block);
+    }
+    leave(is_inside);
+    return result;
+}
+
+CUresult outside_mapped(enum caller caller, CUresult result, uint64_t handle, uint64_t address,
+                        uint64_t bytes)
+{
+    struct block *block;
+    bool is_inside;
+
+    if (result != DRIVER_SUCCESS || !enter(caller, &is_inside)) {
+        return result;
+    }
+    block = find(OUTSIDE_PAGES, handle);
+    if (block != NULL && array_reserve(&outside.mappings, &outside.mapping_capacity,
+                                       outside.mapping_count + 1, sizeof(outside.mappings[0]))) {
+        outside.mappings[outside.mapping_count++] = (struct mapping){handle, address, bytes};
+        block->mapping_count++;
+    }
+    leave(is_inside);
+    return result;
+}
+
+/* A mapping of these pages is gone. A handle that was released may be given out again, for others:
+   of two blocks that have it, the one that was released is meant, since it was mapped before. */
+static void unmap(uint64_t handle)
+{
+    for (size_t i = 0; i < outside.block_count; i++) {
+        struct block *block = &outside.blocks[i];
+
+        if (block->kind == OUTSIDE_PAGES && block->handle == handle && block->mapping_count > 0) {
+            block->mapping_count--;
+            if (block->mapping_count == 0 && block->is_released) {
+                remove_block(block);
+            }
+            return;
+        }
+    }
+}
+
+CUresult outside_unmapped(enum caller caller, CUresult result, uint64_t address, uint64_t bytes)
+{
+    bool is_inside;
+
+    if (result != DRIVER_SUCCESS || !enter(caller, &is_inside)) {
+        return result;
+    }
+    for (size_t i = outside.mapping_count; i-- > 0;) {
+        const struct mapping mapping = outside.mappings[i];
+
+        if (mapping.address >= address && mapping.address - address < bytes) {
+            outside.mappings[i] = outside.mappings[--outside.mapping_count];
+            unmap(mapping.handle);
+        }
+    }
+    leave(is_inside);
+    return result;
+}
+
+uint64_t outside_bytes(void)
+{
+    return outside.bytes;
+}
+
+uint64_t outside_peak_bytes(void)
+{
+    return outside.peak_bytes;
+}

@@ -1,0 +1,40 @@
+/*
+ * Device memory outside the context: what the program allocates in ways that stay the driver's, and
+ * what CUDA's libraries allocate for themselves. It is taken from the budget before it is
+ * allocated, and given back after it was freed. Thread: any, also one that has entered the core.
+ */
+#ifndef CAPU_INTERPOSE_SHIM_OUTSIDE_H
+#define CAPU_INTERPOSE_SHIM_OUTSIDE_H
+
+#include "interpose/shim/caller.h"
+#include "interpose/shim/driver.h"
+
+#include <stdint.h>
+
+/* What a handle is one of. */
+enum outside_kind { OUTSIDE_ADDRESS, OUTSIDE_ARRAY, OUTSIDE_MIPMAPPED_ARRAY, OUTSIDE_PAGES };
+
+/* Takes so many bytes from the budget, for a call of the driver's function `name`. An error, of
+   which a line tells: there are not so many. The caller then makes the call, and: */
+CUresult outside_take(enum caller caller, const char *name, uint64_t bytes);
+
+/* notes what it has allocated, by its result, which it returns. If the call failed, the bytes go
+   back to the budget. */
+CUresult outside_note(enum caller caller, CUresult result, enum outside_kind kind, uint64_t handle,
+                      uint64_t bytes);
+
+/* After a call that has freed something, by its result, which it returns. What is not known is
+   fine. */
+CUresult outside_freed(enum caller caller, CUresult result, enum outside_kind kind,
+                       uint64_t handle);
+
+/* Pages stay in use as long as they are mapped, also after they were released. */
+CUresult outside_mapped(enum caller caller, CUresult result, uint64_t handle, uint64_t address,
+                        uint64_t bytes);
+CUresult outside_unmapped(enum caller caller, CUresult result, uint64_t address, uint64_t bytes);
+
+/* Now, and at most since the start. For who has entered the core, or at the end. */
+uint64_t outside_bytes(void);
+uint64_t outside_peak_bytes(void);
+
+#endif
