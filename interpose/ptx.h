@@ -29,8 +29,9 @@ enum ptx_space {
 struct ptx_variable {
     struct span name;
     enum ptx_space space;
-    bool is_extern; /* declared only: sized by the launch if it is shared */
-    bool is_unread; /* has an initialiser or a form that the parser does not understand */
+    bool is_extern;  /* declared only: sized by the launch if it is shared */
+    bool is_managed; /* the host may store to it at any time */
+    bool is_unread;  /* has an initialiser or a form that the parser does not understand */
     uint32_t alignment;
     uint32_t element_bytes;
     uint64_t bytes;                        /* 0: not known, as in "name[]" */

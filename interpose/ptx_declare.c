@@ -201,6 +201,7 @@ static void read_qualifiers(struct parser *parser, struct ptx_variable *variable
             parser_next(parser);
         } else if (span_is(word, ".attribute")) {
             while (!parser_is_end(parser) && !parser_take(parser, ')')) {
+                variable->is_managed |= span_is(parser->lex.token.span, ".managed");
                 parser_next(parser);
             }
         } else if (ptx_opcode_elements(word) > 1) {

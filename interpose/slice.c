@@ -12,30 +12,6 @@
 
 enum { PARAMETER_BYTES_MOST = 4096 }; /* for all architectures and versions of PTX */
 
-/* The kernel's words that an address can come from. */
-static uint64_t words_of(struct slicer *slicer, const struct access *access)
-{
-    const struct flow *flow = &slicer->flow;
-    const struct flow_value *address =
-        flow_address(&slicer->flow, access->instruction, access->address);
-    uint64_t words = 0;
-
-    for (size_t i = 0; i < flow->slot_count; i++) {
-        const struct flow_slot *slot = &flow->slots[i];
-        uint32_t offset = slot->kind == FLOW_ANY ? PTX_NONE : slot->offset;
-
-        for (size_t j = 0; j < slicer->kernel->word_count; j++) {
-            const struct kernel_word *word = &slicer->kernel->words[j];
-
-            if (slot->kind != FLOW_PLACE && flow_has(address->bases, i) &&
-                word->parameter == slot->parameter && word->offset == offset) {
-                words |= (uint64_t)1 << j;
-            }
-        }
-    }
-    return words;
-}
-
 /* Lists the accesses that are or may be to memory of the parameters. */
 static capu_status list_sites(struct slicer *slicer)
 {
@@ -46,8 +22,9 @@ static capu_status list_sites(struct slicer *slicer)
             (site.access.space != SPACE_GENERIC && site.access.space != SPACE_GLOBAL)) {
             continue;
         }
-        site.words = words_of(slicer, &site.access);
-        if (site.words == 0) {
+        site.words = slice_words_of(slicer, &site.access);
+        if (site.words == 0 ||
+            (slicer->data_words != 0 && (site.words & slicer->data_words) == 0)) {
             continue;
         }
         if (!array_reserve(&slicer->sites, &slicer->site_capacity, slicer->site_count + 1,
@@ -59,7 +36,7 @@ static capu_status list_sites(struct slicer *slicer)
     return CAPU_OK;
 }
 
-/* Which of SLICE_NOT_KNOWN decides where each branch goes. */
+/* Which of not_known decides where each branch goes. */
 static void find_branch_flags(struct slicer *slicer)
 {
     const struct ptx_graph *graph = &slicer->flow.graph;
@@ -189,6 +166,10 @@ static capu_status make_slicer(struct slicer *slicer)
         !make_part(slicer, &slicer->all) || !make_part(slicer, &slicer->one)) {
         return CAPU_NO_HOST_MEMORY;
     }
+    status = slice_find_variables(slicer);
+    if (status != CAPU_OK) {
+        return status;
+    }
     find_branch_flags(slicer);
     status = slice_find_bridges(slicer);
     return status == CAPU_OK ? list_sites(slicer) : status;
@@ -203,9 +184,18 @@ static void finish_slicer(struct slicer *slicer)
     free(slicer->sites);
     free(slicer->branch_flags);
     free(slicer->is_barred);
+    free(slicer->variables);
     free_part(&slicer->all);
     free_part(&slicer->one);
     flow_finish(&slicer->flow);
+}
+
+static capu_status refuse_size(const struct kernel *kernel, struct error_text *problem)
+{
+    return error_text_set(problem, CAPU_UNSUPPORTED,
+                          "%.*s has no slice: it has more than %d pointers, or no room for a "
+                          "parameter",
+                          (int)kernel->name.length, kernel->name.text, SLICE_WORDS_MOST);
 }
 
 static capu_status make_slice(struct slicer *slicer, struct error_text *problem)
@@ -231,6 +221,10 @@ static capu_status make_slice(struct slicer *slicer, struct error_text *problem)
                               name.text, reason);
     }
     slice_list_registers(slicer);
+    status = status == CAPU_OK ? slice_list_sources(slicer) : status;
+    if (status == CAPU_OK && slice->parameter_bytes > PARAMETER_BYTES_MOST) {
+        return refuse_size(slicer->kernel, problem);
+    }
     status = status == CAPU_OK ? slice_find_inputs(slicer) : status;
     if (status == CAPU_OK) {
         status = slice_write(slicer, &slice_range_form, &slice->text, &slice->text_bytes);
@@ -241,14 +235,28 @@ static capu_status make_slice(struct slicer *slicer, struct error_text *problem)
 capu_status slice_emit(const struct ptx_module *module, const struct kernel *kernel,
                        struct slice *slice, struct error_text *problem)
 {
+    static const struct slice_wish nothing = {.variables = false};
+
+    return slice_emit_with(module, kernel, &nothing, slice, problem);
+}
+
+capu_status slice_emit_with(const struct ptx_module *module, const struct kernel *kernel,
+                            const struct slice_wish *wish, struct slice *slice,
+                            struct error_text *problem)
+{
     struct slicer slicer = {.module = module,
                             .function = ptx_find(module, kernel->name),
                             .kernel = kernel,
-                            .slice = slice};
+                            .slice = slice,
+                            .reads_variables = wish->variables && !kernel->writes_variables,
+                            .data_words = wish->data_words,
+                            .not_known = FLOW_UNKNOWN};
     int length = (int)kernel->name.length;
     capu_status status;
 
     *slice = (struct slice){0};
+    slicer.not_known |= slicer.reads_variables ? 0 : FLOW_VARIABLE;
+    slicer.not_known |= slicer.data_words != 0 ? 0 : FLOW_DATA;
     if (!kernel->is_closed || slicer.function == NULL) {
         return error_text_set(problem, CAPU_UNSUPPORTED, "%.*s has no slice: it is open", length,
                               kernel->name.text);
@@ -256,10 +264,7 @@ capu_status slice_emit(const struct ptx_module *module, const struct kernel *ker
     slice->results_offset = (kernel->parameter_bytes + 7) / 8 * 8;
     slice->parameter_bytes = slice->results_offset + 8;
     if (kernel->word_count > SLICE_WORDS_MOST || slice->parameter_bytes > PARAMETER_BYTES_MOST) {
-        return error_text_set(problem, CAPU_UNSUPPORTED,
-                              "%.*s has no slice: it has more than %d pointers, or no room for a "
-                              "parameter",
-                              length, kernel->name.text, SLICE_WORDS_MOST);
+        return refuse_size(kernel, problem);
     }
     status = make_slice(&slicer, problem);
     finish_slicer(&slicer);
@@ -275,5 +280,9 @@ void slice_finish(struct slice *slice)
     free(slice->cover);
     free(slice->reports);
     free(slice->inputs);
+    for (size_t i = 0; i < slice->source_count; i++) {
+        free(slice->sources[i].variable);
+    }
+    free(slice->sources);
     *slice = (struct slice){0};
 }

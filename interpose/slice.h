@@ -3,7 +3,8 @@
  * and decides whether an access happens. Each access of the kernel to global memory becomes a
  * report of its address. So a launch of the slice, with the grid, the block and the parameters that
  * the kernel will get, finds how far the kernel reaches from each pointer, before what the pointers
- * point to is there: a slice accesses nothing but its own results.
+ * point to is there: a slice accesses nothing but its own results, and what it is allowed to read
+ * (slice_emit_with).
  *
  * A *report* is for all accesses whose address comes from the same pointers; loads have others than
  * stores and atomics. Its result is the lowest address and the end of the highest, of 8 bytes each:
@@ -22,9 +23,9 @@
  * too few, never too many. So if all bytes of some memory are set, and nothing else in the launch
  * reads that memory, what was there before does not matter.
  *
- * What a slice cannot know, above all addresses that depend on data, it leaves out: the pointer is
- * in `whole`, which means its whole allocation. Values are known if they are computed from
- * parameters and ids by operations that have one result. Variables of the module are not known.
+ * What a slice cannot know it leaves out: the pointer is in `whole`, which means its whole
+ * allocation. Values are known if they are computed from parameters, ids and what the slice reads
+ * by operations that have one result.
  */
 #ifndef CAPU_INTERPOSE_SLICE_H
 #define CAPU_INTERPOSE_SLICE_H
@@ -64,6 +65,26 @@ struct slice_window {
     uint64_t bits;  /* the address of whole words, `count` bits in all */
 };
 
+/* What a slice reads besides parameters, within bounds that the launch gives it. A thread that
+   would read outside of them gives up. */
+struct slice_source {
+    char *variable;   /* of the module; NULL: what a pointer leads to */
+    bool is_constant; /* the variable is, and the slice reads it as global memory */
+    uint32_t word;    /* of the kernel, if it is no variable */
+    uint32_t offset;  /* in the parameter block, of two addresses: where it begins and ends */
+};
+
+/* What a slice may read. */
+struct slice_wish {
+    /* Variables of the module, unless the kernel may store to some: they are known then. Nobody
+       else may store to them between a launch of the slice and that of the kernel. */
+    bool variables;
+    /* bit i: find out how far words[i] reach by the data that words[j] lead to, bit j being 0, and
+       nothing else: `whole` and the reports are about these words. No launch may be able to store
+       to that data until the kernel has read it, the kernel's own included. 0: read no data. */
+    uint64_t data_words;
+};
+
 /* What of the parameter block the results depend on. Where pointers lead does not matter, and what
    is in no input neither. */
 enum slice_input_kind {
@@ -91,7 +112,9 @@ struct slice {
     struct slice_report *reports; /* no word is in two of them for loads, or for stores, unless it
                                      is with others in one, or one of them may */
     size_t report_count, report_capacity;
-    struct slice_input *inputs; /* may overlap */
+    struct slice_source *sources;
+    size_t source_count, source_capacity;
+    struct slice_input *inputs; /* may overlap; what is read from sources comes in addition */
     size_t input_count, input_capacity;
     uint64_t whole;                        /* bit i: words[i] reaches over its allocation */
     const char *reasons[SLICE_WORDS_MOST]; /* why, static; NULL: it is not in `whole` */
@@ -110,6 +133,11 @@ void slice_head(const struct ptx_module *module, char *text, size_t bytes);
  */
 capu_status slice_emit(const struct ptx_module *module, const struct kernel *kernel,
                        struct slice *slice, struct error_text *problem);
+
+/* The same for a slice that reads more than parameters. */
+capu_status slice_emit_with(const struct ptx_module *module, const struct kernel *kernel,
+                            const struct slice_wish *wish, struct slice *slice,
+                            struct error_text *problem);
 void slice_finish(struct slice *slice);
 
 /*

@@ -181,7 +181,7 @@ static void write_site(const struct slice_writer *writer, const struct slice_sit
 
 static void write_end(const struct slice_writer *writer)
 {
-    fputs("    ret;\n", writer->out);
+    fputs(writer->gives_up ? "GIVE_UP:\n    ret;\n" : "    ret;\n", writer->out);
 }
 
 static const struct slice_form cover_form = {"cover", write_start, write_site, write_end};
@@ -190,7 +190,7 @@ capu_status slice_cover(struct slicer *slicer)
 {
     struct slice *slice = slicer->slice;
 
-    if (may_end_in_call(slicer) || !find_granules(slicer)) {
+    if (slicer->data_words != 0 || may_end_in_call(slicer) || !find_granules(slicer)) {
         return CAPU_OK;
     }
     slice_clear_all(slicer);

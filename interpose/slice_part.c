@@ -21,7 +21,7 @@ uint32_t slice_unknown(struct slicer *slicer, const struct ptx_instruction *inst
 {
     struct ptx_operand operand = {.kind = OPERAND_REGISTER, .index = index};
 
-    return flow_address(&slicer->flow, instruction, &operand)->flags & SLICE_NOT_KNOWN;
+    return flow_address(&slicer->flow, instruction, &operand)->flags & slicer->not_known;
 }
 
 /* Whether the results of an instruction are among the registers that are needed. */
@@ -57,12 +57,18 @@ static bool is_plain_id(struct span name)
 }
 
 /* Why a slice cannot have an instruction; NULL: it can. */
-static const char *check_instruction(const struct slicer *slicer,
+static const char *check_instruction(struct slicer *slicer,
                                      const struct ptx_instruction *instruction)
 {
     const struct ptx_operand *operands = slicer->function->operands + instruction->operand_first;
     bool is_load = instruction->effect == EFFECT_LOAD;
 
+    if (is_load && flow_space(instruction->opcode) != SPACE_PARAM) {
+        return slice_can_load(slicer, instruction) ? NULL : "a load that is not made in advance";
+    }
+    if (slice_has_variable(slicer, instruction) && !slice_moves_variable(slicer, instruction)) {
+        return "where a variable lies";
+    }
     if (!(instruction->effect >= EFFECT_CHOOSE && instruction->effect <= EFFECT_COMPUTE) &&
         !(is_load && flow_space(instruction->opcode) == SPACE_PARAM)) {
         return "an instruction that is no plain computation";
@@ -79,8 +85,7 @@ static const char *check_instruction(const struct slicer *slicer,
         if (operand->kind == OPERAND_SPECIAL && !is_plain_id(operand->name)) {
             return "a special register";
         }
-        if (operand->kind == OPERAND_LOCAL || operand->kind == OPERAND_VARIABLE ||
-            (operand->kind == OPERAND_NAME && !is_sink)) {
+        if (operand->kind == OPERAND_LOCAL || (operand->kind == OPERAND_NAME && !is_sink)) {
             return "where a variable lies";
         }
     }
@@ -172,8 +177,8 @@ static bool begin_part(struct slicer *slicer, struct slice_site *site)
     uint32_t flags = flow_address(&slicer->flow, access->instruction, access->address)->flags;
     uint32_t predicate = access->instruction->predicate;
 
-    if ((flags & SLICE_NOT_KNOWN) != 0) {
-        site->reason = slice_reason(flags);
+    if ((flags & slicer->not_known) != 0) {
+        site->reason = slice_reason(flags & slicer->not_known);
     } else if ((flags & FLOW_AT) != 0) {
         site->reason = "an address that may be that of a variable";
     } else if (access->is_tile || access->bytes == 0) {

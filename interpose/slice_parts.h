@@ -58,14 +58,15 @@ struct slicer {
     bool *is_barred; /* of each block's branch: both ways cannot be taken */
     struct slice_part all;
     struct slice_part one;
+    bool reads_variables;
+    uint64_t data_words; /* only these are sought, by what other words lead to; 0: all, without */
+    uint32_t not_known;  /* flow_flags of values that the slice cannot compute */
+    uint32_t *variables; /* of each register: the variable whose address it is made from */
 };
-
-/* Flags of values that a slice cannot compute. */
-#define SLICE_NOT_KNOWN ((uint32_t)(FLOW_UNKNOWN | FLOW_DATA | FLOW_VARIABLE))
 
 /* slice_part.c */
 
-/* Which of SLICE_NOT_KNOWN the register has where the instruction runs. */
+/* Which of not_known the register has where the instruction runs. */
 uint32_t slice_unknown(struct slicer *slicer, const struct ptx_instruction *instruction,
                        uint32_t index);
 const char *slice_reason(uint32_t flags);
@@ -90,6 +91,29 @@ uint32_t slice_next_block(const struct slicer *slicer, uint32_t block, uint32_t 
 /* Whether the slice may come to a block where the kernel would not. */
 bool slice_is_bridged(const struct slicer *slicer, uint32_t block);
 const struct slice_bridge *slice_bridge_at(const struct slicer *slicer, uint32_t block);
+
+/* slice_source.c */
+
+/* The kernel's words that an address can come from, as bits. */
+uint64_t slice_words_of(struct slicer *slicer, const struct access *access);
+/* Finds slicer->variables. Errors: NO_HOST_MEMORY. */
+capu_status slice_find_variables(struct slicer *slicer);
+/* Whether an instruction has an operand that is made from the address of a variable, and whether it
+   only passes that on, in a way that does not depend on where the variable lies. */
+bool slice_has_variable(const struct slicer *slicer, const struct ptx_instruction *instruction);
+bool slice_moves_variable(const struct slicer *slicer, const struct ptx_instruction *instruction);
+/* Whether the slice may have a load that is not from the parameters. */
+bool slice_can_load(struct slicer *slicer, const struct ptx_instruction *instruction);
+/* Lists slice->sources, by slicer->all. Errors: NO_HOST_MEMORY. */
+capu_status slice_list_sources(struct slicer *slicer);
+
+/* What slice_text.c writes for sources; the last two return false, and write nothing, if the
+   instruction is none of theirs. A load needs the label GIVE_UP. */
+void slice_write_source_parameters(const struct slicer *slicer, FILE *out);
+void slice_write_source_registers(const struct slicer *slicer, FILE *out);
+bool slice_write_read(struct slicer *slicer, FILE *out, const struct ptx_instruction *instruction);
+bool slice_write_move(const struct slicer *slicer, FILE *out,
+                      const struct ptx_instruction *instruction);
 
 /* slice_input.c: lists slice->inputs. Pre: the slice is complete but for its text. Errors:
    NO_HOST_MEMORY. */

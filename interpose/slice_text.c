@@ -168,6 +168,15 @@ static void write_ways(struct slice_writer *writer, uint32_t index)
     }
 }
 
+static void write_any(struct slice_writer *writer, const struct ptx_instruction *instruction)
+{
+    if (slice_write_read(writer->slicer, writer->out, instruction)) {
+        writer->gives_up = true;
+    } else if (!slice_write_move(writer->slicer, writer->out, instruction)) {
+        write_instruction(writer, instruction);
+    }
+}
+
 static void write_body(struct slice_writer *writer)
 {
     const struct slicer *slicer = writer->slicer;
@@ -179,7 +188,7 @@ static void write_body(struct slice_writer *writer)
         fprintf(writer->out, "B%" PRIu32 ":\n", i);
         for (uint32_t j = block->first; j < block->end; j++) {
             if (slicer->all.instructions[j]) {
-                write_instruction(writer, &slicer->function->instructions[j]);
+                write_any(writer, &slicer->function->instructions[j]);
             }
             for (; site < slicer->site_count && slicer->sites[site].instruction == j; site++) {
                 if (slicer->sites[site].report != PTX_NONE) {
@@ -207,7 +216,9 @@ static void write_parameters(const struct slice_writer *writer)
         write_span(writer, parameter->name);
         fprintf(writer->out, "[%" PRIu32 "],\n", parameter->bytes);
     }
-    fputs("    .param .u64 slice_results)\n{\n", writer->out);
+    fputs("    .param .u64 slice_results", writer->out);
+    slice_write_source_parameters(writer->slicer, writer->out);
+    fputs(")\n{\n", writer->out);
 }
 
 /* Declares the registers of the slice's instructions. */
@@ -229,6 +240,7 @@ static void write_registers(const struct slice_writer *writer)
     }
     fputs("    .reg .pred %is_done;\n    .reg .b32 %rounds;\n    mov.b32 %rounds, 0;\n",
           writer->out);
+    slice_write_source_registers(slicer, writer->out);
 }
 
 capu_status slice_write(struct slicer *slicer, const struct slice_form *form, char **text,
