@@ -282,6 +282,20 @@ static void run_lengths()
     show("lengths, batch", batch);
 }
 
+// The same parameters, but other grids and blocks: how far a launch reaches depends on them.
+static void run_shapes()
+{
+    static float *in = input(44), *out = filled(0);
+
+    for (int blocks : {kBlocks / 4, kBlocks, kBlocks / 2}) {
+        scale<<<blocks, kThreads>>>(out, in, 3.0f, kCount);
+        add_to<<<blocks, kThreads / 2>>>(in, out, kCount);
+    }
+    add_to<<<kBlocks, kThreads>>>(in, out, kCount);
+    show("shapes", out);
+    show("shapes, in", in);
+}
+
 static void run_shared()
 {
     static float *in = input(40), *out = filled(0);
@@ -409,6 +423,7 @@ static const struct Case {
     {"bounce", run_bounce},
     {"host_function", run_host_function},
     {"lengths", run_lengths},
+    {"shapes", run_shapes},
     {"shared", run_shared},
     {"templates", run_templates},
     {"pool", run_pool},

@@ -1,9 +1,9 @@
 #!/bin/bash
-# errors.sh COMMAND LIBRARIES TRAPS PRODUCTS: COMMAND runs programs with a library in which errors can be switched on
+# errors.sh COMMAND LIBRARIES TRAPS PRODUCTS GPT: COMMAND runs programs with a library in which errors can be switched on
 # (errors.c). Each error must be found in each of the ways that its line below names, and without any the programs must
 # print what they print alone.
 set -u
-command=$1 libraries=$2 traps=$3 products=$4
+command=$1 libraries=$2 traps=$3 products=$4 gpt=$5
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 export LD_LIBRARY_PATH=$libraries PTX_DRIVER_FOREIGN=1 CAPUCHIN_DEVICE=host
@@ -62,6 +62,18 @@ finds short_word compare '99 other' 'triangle.* loads what is not declared: 4 by
 # A store that is taken for a whole write.
 finds whole_write compare '99 other' 'triangle.* is declared to write .*, but does not store'
 finds whole_write strict '1 other' 'unwritten, .* which it says it writes all of'
+
+# What a slice has found for another launch: with other numbers, pointers, or in another shape.
+program 300000 "$traps" lengths optional shapes
+finds stale_number compare '99 other' 'add_to.* loads what is not declared: 4 bytes'
+finds stale_pointer compare '99 other' 'optional_operands.* loads what is not declared'
+finds stale_pointer strict '1 other' "touched tensor .* which it does not name"
+finds stale_shape compare '99 other' 'scale.* loads what is not declared'
+
+# Large allocations are several tensors. So half of a range can be whole pages, which strict mode takes away.
+program 2300000 "$gpt" 1
+finds short_half compare '99 other' 'loads what is not declared'
+finds short_half strict '1 other' "touched tensor .* which it does not name"
 
 # A product that adds to its result. In strict mode, what is to be written is poisoned.
 program 278528 "$products"
