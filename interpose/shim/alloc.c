@@ -23,6 +23,7 @@ static struct {
     struct allocation *list; /* by address */
     size_t count, capacity;
     uint64_t bytes; /* of all of them */
+    uint64_t generation;
     uint64_t peak_bytes;
     uint64_t next_id; /* the driver's own begin at 1 as well, but below 2^62 */
 } allocations = {.next_id = (uint64_t)1 << 62};
@@ -72,6 +73,11 @@ const struct allocation *alloc_above(uint64_t address)
     size_t after = count_up_to(address);
 
     return after < allocations.count ? &allocations.list[after] : NULL;
+}
+
+uint64_t alloc_generation(void)
+{
+    return allocations.generation;
 }
 
 uint64_t alloc_bytes(void)
@@ -138,6 +144,7 @@ static CUresult take(size_t bytes, uint64_t *address)
             (allocations.count - place) * sizeof(allocations.list[0]));
     allocations.list[place] = allocation;
     allocations.count++;
+    allocations.generation++;
     allocations.bytes += bytes;
     allocations.peak_bytes =
         allocations.bytes > allocations.peak_bytes ? allocations.bytes : allocations.peak_bytes;
@@ -156,6 +163,7 @@ static CUresult give(const struct allocation *allocation)
     if (result == DRIVER_SUCCESS) {
         allocations.bytes -= allocation->bytes;
         allocations.count--;
+        allocations.generation++;
         memmove(&allocations.list[place], &allocations.list[place + 1],
                 (allocations.count - place) * sizeof(allocations.list[0]));
     }

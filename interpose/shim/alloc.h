@@ -25,6 +25,9 @@ const struct allocation *alloc_find_pointer(uint64_t pointer);
    the end of the list. */
 const struct allocation *alloc_above(uint64_t address);
 
+/* Changes with each allocation and free. */
+uint64_t alloc_generation(void);
+
 /* Of all of them: now, and at most since the start. */
 uint64_t alloc_bytes(void);
 uint64_t alloc_peak_bytes(void);

@@ -19,34 +19,38 @@ struct parameters parameters_of(void **list, void **extra)
     return parameters;
 }
 
-bool parameters_read(const struct parameters *parameters, const struct kernel *roles,
-                     uint32_t parameter, uint32_t offset, void *to, uint32_t bytes)
+bool parameters_block(const struct parameters *parameters, const struct kernel *roles,
+                      unsigned char block[PARAMETERS_BYTES_MOST])
 {
-    const struct kernel_parameter *place = &roles->parameters[parameter];
+    for (size_t i = 0; i < roles->parameter_count; i++) {
+        const struct kernel_parameter *place = &roles->parameters[i];
+        size_t end = (size_t)place->offset + place->bytes;
 
-    if (bytes > place->bytes || offset > place->bytes - bytes) {
-        return false;
+        if (end > PARAMETERS_BYTES_MOST) {
+            return false;
+        }
+        if (parameters->list != NULL) {
+            memcpy(block + place->offset, parameters->list[i], place->bytes);
+        } else if (parameters->bytes != NULL && end <= parameters->byte_count) {
+            memcpy(block + place->offset, parameters->bytes + place->offset, place->bytes);
+        } else {
+            return false;
+        }
     }
-    if (parameters->list != NULL) {
-        memcpy(to, (const unsigned char *)parameters->list[parameter] + offset, bytes);
-        return true;
-    }
-    if (parameters->bytes == NULL ||
-        (size_t)place->offset + offset + bytes > parameters->byte_count) {
-        return false;
-    }
-    memcpy(to, parameters->bytes + place->offset + offset, bytes);
     return true;
 }
 
-bool parameters_next(const struct parameters *parameters, const struct kernel *roles,
+bool parameters_next(const unsigned char *block, const struct kernel *roles,
                      const struct kernel_word *word, uint32_t *offset, uint64_t *pointer)
 {
-    uint32_t at = word->offset == PTX_NONE ? *offset : word->offset;
+    const struct kernel_parameter *place = &roles->parameters[word->parameter];
+    bool is_any = word->offset == PTX_NONE;
+    uint32_t at = is_any ? *offset : word->offset;
 
-    if (word->offset != PTX_NONE && *offset > 0) {
+    if ((!is_any && *offset > 0) || at + sizeof(*pointer) > place->bytes) {
         return false;
     }
+    memcpy(pointer, block + place->offset + at, sizeof(*pointer));
     *offset += (uint32_t)sizeof(*pointer);
-    return parameters_read(parameters, roles, word->parameter, at, pointer, sizeof(*pointer));
+    return true;
 }

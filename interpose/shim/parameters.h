@@ -14,14 +14,15 @@ struct parameters {
 /* From what a launch was called with; either may be NULL. */
 struct parameters parameters_of(void **list, void **extra);
 
-/* Copies bytes of a parameter, from an offset in it. False: they are not there, and nothing was
-   copied. */
-bool parameters_read(const struct parameters *parameters, const struct kernel *roles,
-                     uint32_t parameter, uint32_t offset, void *to, uint32_t bytes);
+enum { PARAMETERS_BYTES_MOST = 33024 }; /* of a block, and something that is added to it */
+
+/* Copies all of them to a block, as the driver would. False: some are not there, or too many. */
+bool parameters_block(const struct parameters *parameters, const struct kernel *roles,
+                      unsigned char block[PARAMETERS_BYTES_MOST]);
 
 /* Visits the pointers that a word stands for: the one at its offset, or all of its parameter. Begin
    with *offset 0. False: there are no more. */
-bool parameters_next(const struct parameters *parameters, const struct kernel *roles,
+bool parameters_next(const unsigned char *block, const struct kernel *roles,
                      const struct kernel_word *word, uint32_t *offset, uint64_t *pointer);
 
 #endif

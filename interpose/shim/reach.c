@@ -1,7 +1,7 @@
 /* How far launches reach, see reach.h. */
 #include "interpose/shim/reach_parts.h"
 
-#include "interpose/shim/core.h"
+#include "interpose/shim/alloc.h"
 #include "interpose/shim/reach_cache.h"
 #include "interpose/shim/settings.h"
 
@@ -10,9 +10,25 @@
 #include <string.h>
 
 /* Some hundred bytes per launch that differs from all others. */
-enum { CACHE_BYTES = 32 << 20 };
+enum { CACHE_BYTES = 16 << 20 };
 
-static struct reach_cache cache = {.bytes_most = CACHE_BYTES}; /* guarded by the core's lock */
+/* Operands of a launch that were found before. */
+struct noted {
+    uint64_t generation; /* of the allocations */
+    uint64_t count;
+    capu_operand operands[];
+};
+
+/* Guarded by the core's lock. */
+static struct {
+    struct reach_cache results; /* of slices: struct reach_result of each report */
+    struct reach_cache noted;   /* struct noted */
+    struct slice_result ranges[REACH_REPORTS_MOST];
+    struct reach_result relative[REACH_REPORTS_MOST];
+    struct reach_key key;
+    struct reach_list list;
+    unsigned char block[PARAMETERS_BYTES_MOST];
+} found = {.results.bytes_most = CACHE_BYTES, .noted.bytes_most = CACHE_BYTES};
 
 bool reach_is_due(const struct code_kernel *kernel)
 {
@@ -28,9 +44,12 @@ static capu_status make(const struct code_kernel *kernel, struct reach *reach)
     if (status == CAPU_OK && reach->slice.report_count > REACH_REPORTS_MOST) {
         return error_text_set(&reach->problem, CAPU_TOO_LARGE, "its slice has too many reports");
     }
-    status = status == CAPU_OK ? reach_find_inputs(kernel->roles, reach) : status;
     if (status != CAPU_OK) {
         return status;
+    }
+    reach->row_bytes = slice_key_bytes(&reach->slice);
+    if (!reach_key_fits(kernel->roles, reach)) {
+        return error_text_set(&reach->problem, CAPU_TOO_LARGE, "its slice has too many inputs");
     }
     result = reach_load(kernel->module, kernel->roles, reach);
     if (result != DRIVER_SUCCESS) {
@@ -63,87 +82,119 @@ void reach_prepare(struct code_kernel *kernel)
     (void)pthread_mutex_unlock(&lock);
 }
 
-/* The result of each report, relative to its pointer. False: parameters are missing. */
-static bool make_relative(const struct code_kernel *kernel, const struct launch *launch,
-                          const struct slice_result *from, struct reach_result *to)
+/* Stores the results relative to their pointers. False: they hold for these pointers only. */
+static bool make_relative(const struct code_kernel *kernel, struct reach_result *to)
 {
     const struct slice *slice = &kernel->reach->slice;
+    bool is_relative = true;
 
     for (size_t i = 0; i < slice->report_count; i++) {
-        size_t word = (size_t)__builtin_ctzll(slice->reports[i].words);
-        uint32_t offset = 0;
-        uint64_t pointer;
+        const struct slice_result *from = &found.ranges[i];
 
-        if (!parameters_next(&launch->parameters, kernel->roles, &kernel->roles->words[word],
-                             &offset, &pointer)) {
-            return false;
-        }
         to[i] = (struct reach_result){0, 0};
-        if (from[i].end == UINT64_MAX) {
+        if (from->end == UINT64_MAX) {
             to[i].bytes = UINT64_MAX;
-        } else if (from[i].end > from[i].lowest) {
-            to[i].lowest = from[i].lowest - pointer;
-            to[i].bytes = from[i].end - from[i].lowest;
+        } else if (from->end > from->lowest) {
+            to[i].lowest =
+                from->lowest - slice_base(kernel->roles, &slice->reports[i], found.block);
+            to[i].bytes = from->end - from->lowest;
         }
+        is_relative &= from->end == UINT64_MAX || slice_is_relative(from);
     }
-    return true;
+    return is_relative;
 }
 
-/* The results for a launch, from the cache or by the slice. NULL: there are none. Valid until the
+/* The results for found.key, from the cache or by the slice. NULL: there are none. Valid until the
    next call. */
 static const struct reach_result *find(struct code_kernel *kernel, const struct launch *launch)
 {
-    static struct slice_result results[REACH_REPORTS_MOST]; /* guarded by the core's lock */
-    unsigned char key[REACH_KEY_BYTES_MOST];
     struct reach *reach = kernel->reach;
-    size_t key_bytes = reach_key(kernel, launch, key);
-    struct reach_result *found;
+    size_t bytes = reach->slice.report_count * sizeof(struct reach_result);
+    struct reach_result *results =
+        reach_cache_get(&found.results, found.key.key, found.key.results_bytes);
 
-    if (key_bytes == 0) {
-        return NULL;
-    }
-    found = reach_cache_get(&cache, key, key_bytes);
-    if (found != NULL) {
+    if (results != NULL) {
         reach->repeat_count++;
-        return found;
+        return results;
     }
     reach->run_count++;
-    if (reach_run(reach, kernel->roles, launch, results) != DRIVER_SUCCESS) {
+    if (reach_run(reach, launch, found.block, found.ranges) != DRIVER_SUCCESS) {
         return NULL;
     }
-    found = reach_cache_put(&cache, key, key_bytes, reach->slice.report_count * sizeof(*found));
-    return found != NULL && make_relative(kernel, launch, results, found) ? found : NULL;
+    if (make_relative(kernel, found.relative)) {
+        results = reach_cache_put(&found.results, found.key.key, found.key.results_bytes, bytes);
+    }
+    if (results != NULL) {
+        memcpy(results, found.relative, bytes);
+    }
+    return found.relative;
 }
 
-/* Whether all words of a launch can be read. */
-static bool has_words(const struct code_kernel *kernel, const struct launch *launch)
+static void add_all(const capu_operand *list, size_t count, struct operands *operands)
 {
-    for (size_t i = 0; i < kernel->roles->word_count; i++) {
-        uint32_t offset = 0;
-        uint64_t pointer;
+    for (size_t i = 0; i < count; i++) {
+        operands_add(operands, (uintptr_t)list[i].address, list[i].bytes, (capu_role)list[i].role);
+    }
+}
 
-        if (!parameters_next(&launch->parameters, kernel->roles, &kernel->roles->words[i], &offset,
-                             &pointer)) {
-            return false;
+/* Keeps found.list for found.key. */
+static void note_operands(void)
+{
+    size_t bytes = found.list.count * sizeof(found.list.operands[0]);
+    struct noted *noted =
+        reach_cache_put(&found.noted, found.key.key, found.key.bytes, sizeof(*noted) + bytes);
+
+    if (noted != NULL) {
+        *noted = (struct noted){alloc_generation(), found.list.count};
+        if (bytes > 0) {
+            memcpy(noted->operands, found.list.operands, bytes);
         }
     }
-    return true;
+}
+
+/* Adds the operands of a launch whose kernel has a slice. */
+static CUresult add_sliced(struct code_kernel *kernel, const struct launch *launch,
+                           struct operands *operands)
+{
+    const struct noted *noted;
+    const struct reach_result *results;
+    CUresult result;
+
+    reach_find_key(kernel, launch, found.block, &found.key);
+    noted = reach_cache_get(&found.noted, found.key.key, found.key.bytes);
+    if (noted != NULL && noted->generation == alloc_generation()) {
+        kernel->reach->repeat_count++;
+        add_all(noted->operands, noted->count, operands);
+        return DRIVER_SUCCESS;
+    }
+    results = find(kernel, launch);
+    result = reach_list_operands(kernel, found.block, results, &found.list);
+    if (results == NULL) {
+        kernel->reach->whole_count++;
+    } else if (result == DRIVER_SUCCESS && !found.list.has_failed) {
+        note_operands();
+    }
+    add_all(found.list.operands, found.list.count, operands);
+    operands->has_failed |= found.list.has_failed;
+    return result;
 }
 
 CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
                    struct operands *operands)
 {
-    struct reach *reach = __atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE);
-    const struct reach_result *results = NULL;
+    const struct reach *reach = __atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE);
+    CUresult result;
 
-    if (!has_words(kernel, launch)) {
+    if (!parameters_block(&launch->parameters, kernel->roles, found.block)) {
         return DRIVER_INVALID_VALUE;
     }
     if (reach != NULL && reach->function != NULL) {
-        results = find(kernel, launch);
-        reach->whole_count += results == NULL;
+        return add_sliced(kernel, launch, operands);
     }
-    return reach_add_results(kernel, launch, results, operands);
+    result = reach_list_operands(kernel, found.block, NULL, &found.list);
+    add_all(found.list.operands, found.list.count, operands);
+    operands->has_failed |= found.list.has_failed;
+    return result;
 }
 
 bool reach_summarise(const struct code_kernel *kernel, struct reach_summary *summary)

@@ -21,21 +21,21 @@ enum { MERGED_MOST = 64 }; /* operands: looking through more is not worth it */
 
 /* The results of a report for one launch. */
 struct range {
-    const struct code_kernel *kernel;
+    const struct call *call;
     const struct slice_report *report;
     const struct kernel_word *word; /* its first */
-    uint64_t pointer;               /* the word's */
+    uint64_t pointer;               /* the word's; 0: that of several */
     uint64_t lowest;
     uint64_t end;
     capu_role role;
 };
 
-/* The operands of one launch, guarded by the core's lock. */
-static struct {
-    capu_operand *list;
-    size_t count, capacity;
-    bool has_failed; /* no host memory */
-} found;
+/* What is given to all of this. */
+struct call {
+    const struct code_kernel *kernel;
+    const unsigned char *block;
+    struct reach_list *list;
+};
 
 static bool includes(const capu_operand *one, uint64_t address, uint64_t bytes)
 {
@@ -46,12 +46,12 @@ static bool includes(const capu_operand *one, uint64_t address, uint64_t bytes)
 
 /* Adds a range. What a pointer loads is often part of what it stores, or the other way round: then
    one operand does for both. */
-static void add(uint64_t address, uint64_t bytes, capu_role role)
+static void add(struct reach_list *list, uint64_t address, uint64_t bytes, capu_role role)
 {
     const capu_operand operand = capu_operand_of((const void *)(uintptr_t)address, bytes, role);
 
-    for (size_t i = 0; i < found.count && i < MERGED_MOST; i++) {
-        capu_operand *other = &found.list[i];
+    for (size_t i = 0; i < list->count && i < MERGED_MOST; i++) {
+        capu_operand *other = &list->operands[i];
 
         if ((other->role == CAPU_UPDATE || role == CAPU_READ) && includes(other, address, bytes)) {
             return;
@@ -62,41 +62,35 @@ static void add(uint64_t address, uint64_t bytes, capu_role role)
             return;
         }
     }
-    if (!array_reserve(&found.list, &found.capacity, found.count + 1, sizeof(found.list[0]))) {
-        found.has_failed = true;
+    if (!array_reserve(&list->operands, &list->capacity, list->count + 1,
+                       sizeof(list->operands[0]))) {
+        list->has_failed = true;
         return;
     }
-    found.list[found.count++] = operand;
+    list->operands[list->count++] = operand;
 }
 
-static const struct kernel_word *first_word(const struct code_kernel *kernel,
-                                            const struct slice_report *report)
+static void add_whole(const struct call *call, size_t index)
 {
-    return &kernel->roles->words[__builtin_ctzll(report->words)];
-}
-
-static void add_whole(const struct code_kernel *kernel, const struct launch *launch, size_t index)
-{
-    const struct kernel_word *word = &kernel->roles->words[index];
+    const struct kernel_word *word = &call->kernel->roles->words[index];
     uint32_t offset = 0;
     uint64_t pointer;
 
-    while (parameters_next(&launch->parameters, kernel->roles, word, &offset, &pointer)) {
+    while (parameters_next(call->block, call->kernel->roles, word, &offset, &pointer)) {
         const struct allocation *allocation = alloc_find_pointer(pointer);
 
         if (allocation != NULL) {
-            add(allocation->address, allocation->bytes,
+            add(call->list, allocation->address, allocation->bytes,
                 word->is_written || word->is_atomic ? CAPU_UPDATE : CAPU_READ);
         }
     }
 }
 
-static void add_wholes(const struct code_kernel *kernel, const struct launch *launch,
-                       uint64_t words)
+static void add_wholes(const struct call *call, uint64_t words)
 {
-    for (size_t i = 0; i < kernel->roles->word_count && i < SLICE_WORDS_MOST; i++) {
+    for (size_t i = 0; i < call->kernel->roles->word_count && i < SLICE_WORDS_MOST; i++) {
         if ((words >> i & 1) != 0) {
-            add_whole(kernel, launch, i);
+            add_whole(call, i);
         }
     }
 }
@@ -109,7 +103,7 @@ static void add_common(const struct range *range, const struct allocation *alloc
     uint64_t to = range->end < last ? range->end : last;
 
     if (from < to) {
-        add(from, to - from, range->role);
+        add(range->call->list, from, to - from, range->role);
     }
 }
 
@@ -147,8 +141,9 @@ static CUresult refuse_store(const struct range *range, const struct allocation 
     }
     log_line("refused: the kernel %s would store up to %" PRIu64
              " bytes %s an allocation of %" PRIu64 " bytes, by its parameter %" PRIu32 "%s",
-             range->kernel->name, beyond, is_before ? "before the start of" : "beyond the end of",
-             allocation->bytes, range->word->parameter, offset);
+             range->call->kernel->name, beyond,
+             is_before ? "before the start of" : "beyond the end of", allocation->bytes,
+             range->word->parameter, offset);
     return DRIVER_ILLEGAL_ADDRESS;
 }
 
@@ -169,7 +164,7 @@ static CUresult add_exact(const struct range *range)
     }
     if (is_in(range, met)) {
         cut_part(range->lowest, range->end - range->lowest);
-        add(range->lowest, range->end - range->lowest, range->role);
+        add(range->call->list, range->lowest, range->end - range->lowest, range->role);
         return DRIVER_SUCCESS;
     }
     if (range->report->is_stored) {
@@ -191,27 +186,24 @@ static void add_may(const struct range *range)
     }
 }
 
-static CUresult add_result(const struct code_kernel *kernel, const struct launch *launch,
-                           size_t index, const struct reach_result *result)
+static CUresult add_result(const struct call *call, size_t index, const struct reach_result *result)
 {
-    const struct slice_report *report = &kernel->reach->slice.reports[index];
-    struct range range = {.kernel = kernel,
+    const struct kernel *roles = call->kernel->roles;
+    const struct slice_report *report = &call->kernel->reach->slice.reports[index];
+    struct range range = {.call = call,
                           .report = report,
-                          .word = first_word(kernel, report),
+                          .word = &roles->words[__builtin_ctzll(report->words)],
                           .role = report->is_stored ? CAPU_UPDATE : CAPU_READ};
-    uint32_t offset = 0;
     bool is_one = (report->words & (report->words - 1)) == 0 && range.word->offset != PTX_NONE;
 
-    if (!parameters_next(&launch->parameters, kernel->roles, range.word, &offset, &range.pointer)) {
-        return DRIVER_INVALID_VALUE;
-    }
-    range.lowest = range.pointer + result->lowest;
-    range.end = range.lowest + result->bytes;
     if (result->bytes == 0) {
         return DRIVER_SUCCESS;
     }
+    range.pointer = slice_base(roles, report, call->block);
+    range.lowest = range.pointer + result->lowest;
+    range.end = range.lowest + result->bytes;
     if (!is_one && !is_in(&range, alloc_find(range.lowest))) {
-        add_wholes(kernel, launch, report->words);
+        add_wholes(call, report->words);
         return DRIVER_SUCCESS;
     }
     if (report->is_may) {
@@ -221,41 +213,27 @@ static CUresult add_result(const struct code_kernel *kernel, const struct launch
     return add_exact(&range);
 }
 
-/* Finds all operands. */
-static CUresult find_operands(const struct code_kernel *kernel, const struct launch *launch,
-                              const struct reach_result *results)
+CUresult reach_list_operands(const struct code_kernel *kernel, const unsigned char *block,
+                             const struct reach_result *results, struct reach_list *list)
 {
+    const struct call call = {kernel, block, list};
     CUresult result = DRIVER_SUCCESS;
 
+    list->count = 0;
+    list->has_failed = false;
     for (size_t i = 0; results != NULL && i < kernel->reach->slice.report_count; i++) {
         results = results[i].bytes == UINT64_MAX ? NULL : results;
     }
     if (results == NULL) {
         /* Words beyond those that a slice can have, too. */
         for (size_t i = 0; i < kernel->roles->word_count; i++) {
-            add_whole(kernel, launch, i);
+            add_whole(&call, i);
         }
         return DRIVER_SUCCESS;
     }
-    add_wholes(kernel, launch, kernel->reach->whole);
+    add_wholes(&call, kernel->reach->whole);
     for (size_t i = 0; i < kernel->reach->slice.report_count && result == DRIVER_SUCCESS; i++) {
-        result = add_result(kernel, launch, i, &results[i]);
+        result = add_result(&call, i, &results[i]);
     }
-    return result;
-}
-
-CUresult reach_add_results(const struct code_kernel *kernel, const struct launch *launch,
-                           const struct reach_result *results, struct operands *operands)
-{
-    CUresult result;
-
-    found.count = 0;
-    found.has_failed = false;
-    result = find_operands(kernel, launch, results);
-    for (size_t i = 0; i < found.count; i++) {
-        operands_add(operands, (uintptr_t)found.list[i].address, found.list[i].bytes,
-                     (capu_role)found.list[i].role);
-    }
-    operands->has_failed |= found.has_failed;
     return result;
 }

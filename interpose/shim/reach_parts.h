@@ -8,13 +8,6 @@
 
 enum { REACH_REPORTS_MOST = 256 }; /* of a slice: loads and stores, may or not, of 64 words */
 
-/* A piece of the parameters on which the results of a slice depend. */
-struct reach_input {
-    uint32_t parameter;
-    uint32_t offset; /* in the parameter */
-    uint32_t bytes;
-};
-
 /* Of a kernel. Complete when it is published; then only the counters change, under the core's
    lock. */
 struct reach {
@@ -23,14 +16,13 @@ struct reach {
     CUfunction function;       /* the slice; NULL: there is none */
     struct error_text problem; /* why */
     uint64_t whole;            /* bit i: words[i] reaches over its allocation */
-    struct reach_input *inputs;
-    size_t input_count, input_capacity;
+    size_t row_bytes;          /* slice_key_bytes() */
     uint64_t run_count, repeat_count, whole_count;
 };
 
-/* The range of one report, relative to the first pointer of its first word. */
+/* The range of one report, relative to slice_base(). */
 struct reach_result {
-    uint64_t lowest; /* less the pointer, modulo 2^64 */
+    uint64_t lowest; /* less the base, modulo 2^64 */
     uint64_t bytes;  /* 0: no access; UINT64_MAX: all pointers reach over their allocations */
 };
 
@@ -40,26 +32,41 @@ struct reach_result {
 CUresult reach_load(const struct ptx_module *module, const struct kernel *roles,
                     struct reach *reach);
 
-/* Launches the slice, and waits for its results, one per report. */
-CUresult reach_run(const struct reach *reach, const struct kernel *roles,
-                   const struct launch *launch, struct slice_result *results);
+/* Launches the slice, and waits for its results, one per report. `block`: the launch's parameters,
+   to which the address of the results is added. */
+CUresult reach_run(const struct reach *reach, const struct launch *launch,
+                   unsigned char block[PARAMETERS_BYTES_MOST], struct slice_result *results);
 
 /* reach_key.c */
 
-enum { REACH_KEY_BYTES_MOST = 8192 };
+enum { REACH_KEY_BYTES_MOST = 16384 };
 
-/* Finds what the results of a slice depend on. Errors: NO_HOST_MEMORY. */
-capu_status reach_find_inputs(const struct kernel *roles, struct reach *reach);
+/* What a launch's operands depend on, as bytes. */
+struct reach_key {
+    size_t results_bytes; /* from the start: what the slice's results depend on */
+    size_t bytes;         /* all: and where its pointers lead */
+    unsigned char key[REACH_KEY_BYTES_MOST];
+};
 
-/* Writes what this launch's results depend on. 0: parameters are missing. */
-size_t reach_key(const struct code_kernel *kernel, const struct launch *launch,
-                 unsigned char key[REACH_KEY_BYTES_MOST]);
+/* Whether all of it has room. Pre: the slice is there, or empty. */
+bool reach_key_fits(const struct kernel *roles, const struct reach *reach);
+
+/* Pre: reach_key_fits. */
+void reach_find_key(const struct code_kernel *kernel, const struct launch *launch,
+                    const unsigned char *block, struct reach_key *key);
 
 /* reach_operands.c */
 
-/* Adds the operands of all reports and of what reaches over whole allocations. Errors: those of
-   reach_add. `results` NULL: everything does. */
-CUresult reach_add_results(const struct code_kernel *kernel, const struct launch *launch,
-                           const struct reach_result *results, struct operands *operands);
+/* Operands of a launch. */
+struct reach_list {
+    capu_operand *operands;
+    size_t count, capacity;
+    bool has_failed; /* no host memory */
+};
+
+/* Lists the operands of all reports and of what reaches over whole allocations, in place of what
+   the list had. Errors: those of reach_add. `results` NULL: everything does. */
+CUresult reach_list_operands(const struct code_kernel *kernel, const unsigned char *block,
+                             const struct reach_result *results, struct reach_list *list);
 
 #endif

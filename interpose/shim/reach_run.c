@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RESULTS_BYTES = REACH_REPORTS_MOST * sizeof(struct slice_result), BLOCK_BYTES = 4352 };
+enum { RESULTS_BYTES = REACH_REPORTS_MOST * sizeof(struct slice_result) };
 
 /* Guarded by the core's lock. */
 static struct {
@@ -69,25 +69,6 @@ static CUresult open_run(void)
     return result;
 }
 
-/* Copies the launch's parameters to a block, and adds the address of the results. */
-static bool make_block(const struct reach *reach, const struct kernel *roles,
-                       const struct launch *launch, unsigned char block[BLOCK_BYTES])
-{
-    uint64_t results = run.device;
-
-    memset(block, 0, reach->slice.parameter_bytes);
-    for (uint32_t i = 0; i < roles->parameter_count; i++) {
-        const struct kernel_parameter *parameter = &roles->parameters[i];
-
-        if (!parameters_read(&launch->parameters, roles, i, 0, block + parameter->offset,
-                             parameter->bytes)) {
-            return false;
-        }
-    }
-    memcpy(block + reach->slice.results_offset, &results, sizeof(results));
-    return true;
-}
-
 /* The slice uses no shared memory, whatever the kernel does. */
 static CUresult enqueue(const struct reach *reach, const struct launch *launch,
                         unsigned char *block)
@@ -109,10 +90,10 @@ static CUresult enqueue(const struct reach *reach, const struct launch *launch,
     return result;
 }
 
-CUresult reach_run(const struct reach *reach, const struct kernel *roles,
-                   const struct launch *launch, struct slice_result *results)
+CUresult reach_run(const struct reach *reach, const struct launch *launch,
+                   unsigned char block[PARAMETERS_BYTES_MOST], struct slice_result *results)
 {
-    unsigned char block[BLOCK_BYTES] __attribute__((aligned(16)));
+    uint64_t address;
     CUresult result;
     CUresult waited;
 
@@ -123,9 +104,8 @@ CUresult reach_run(const struct reach *reach, const struct kernel *roles,
     if (run.result != DRIVER_SUCCESS) {
         return run.result;
     }
-    if (!make_block(reach, roles, launch, block)) {
-        return DRIVER_INVALID_VALUE;
-    }
+    address = run.device;
+    memcpy(block + reach->slice.results_offset, &address, sizeof(address));
     for (size_t i = 0; i < reach->slice.report_count; i++) {
         run.host[i] = (struct slice_result)SLICE_RESULT_NONE;
     }

@@ -61,38 +61,37 @@ void __wrap_blas_add_written(struct operands *operands, const struct blas_matrix
     __real_blas_add_written(operands, matrix, keeps && !is_error("beta_missed"));
 }
 
-/* What a slice has found is taken for launches that differ in a parameter, or in their shape. */
-capu_status __real_reach_find_inputs(const struct kernel *roles, struct reach *reach);
-capu_status __wrap_reach_find_inputs(const struct kernel *roles, struct reach *reach);
-capu_status __wrap_reach_find_inputs(const struct kernel *roles, struct reach *reach)
-{
-    capu_status status = __real_reach_find_inputs(roles, reach);
-    size_t count = 0;
-
-    for (size_t i = 0; i < reach->input_count; i++) {
-        bool is_number = reach->inputs[i].bytes < 8;
-
-        if (!(is_error("stale_number") && is_number) &&
-            !(is_error("stale_pointer") && !is_number)) {
-            reach->inputs[count++] = reach->inputs[i];
-        }
-    }
-    reach->input_count = count;
-    return status;
-}
-
-size_t __real_reach_key(const struct code_kernel *kernel, const struct launch *launch,
-                        unsigned char key[REACH_KEY_BYTES_MOST]);
-size_t __wrap_reach_key(const struct code_kernel *kernel, const struct launch *launch,
-                        unsigned char key[REACH_KEY_BYTES_MOST]);
-size_t __wrap_reach_key(const struct code_kernel *kernel, const struct launch *launch,
-                        unsigned char key[REACH_KEY_BYTES_MOST])
+/* What a slice has found is taken for launches that differ in a parameter, or in their shape; and
+   operands for launches whose pointers differ. */
+void __real_reach_find_key(const struct code_kernel *kernel, const struct launch *launch,
+                           const unsigned char *block, struct reach_key *key);
+void __wrap_reach_find_key(const struct code_kernel *kernel, const struct launch *launch,
+                           const unsigned char *block, struct reach_key *key);
+void __wrap_reach_find_key(const struct code_kernel *kernel, const struct launch *launch,
+                           const unsigned char *block, struct reach_key *key)
 {
     struct launch other = *launch;
+    unsigned char *row;
 
     if (is_error("stale_shape")) {
         memset(other.grid, 0, sizeof(other.grid));
         memset(other.block, 0, sizeof(other.block));
     }
-    return __real_reach_key(kernel, &other, key);
+    __real_reach_find_key(kernel, &other, block, key);
+    row = key->key + key->results_bytes - kernel->reach->row_bytes;
+    for (size_t i = 0; i < kernel->reach->slice.input_count; i++) {
+        const struct slice_input *input = &kernel->reach->slice.inputs[i];
+        bool is_number = input->kind == SLICE_INPUT_VALUE && input->bytes < 8;
+        size_t bytes = input->kind == SLICE_INPUT_VALUE  ? input->bytes
+                       : input->kind == SLICE_INPUT_NULL ? 1
+                                                         : sizeof(input->mask);
+
+        if (is_error(is_number ? "stale_number" : "stale_pointer")) {
+            memset(row, 0, bytes);
+        }
+        row += bytes;
+    }
+    if (is_error("stale_pointer")) {
+        memset(key->key + key->results_bytes, 0, key->bytes - key->results_bytes);
+    }
 }
