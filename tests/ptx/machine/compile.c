@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -215,6 +216,31 @@ static capu_status build(struct command command, const char *text, const char *p
     return status;
 }
 
+/* Builds it unless it is there. Another process may be building it, so only one at a time does. */
+static capu_status build_once(struct command command, const char *text, const char *path,
+                              struct error_text *problem)
+{
+    char name[PATH_BYTES + 64];
+    capu_status status = CAPU_OK;
+    int lock;
+
+    if (access(path, R_OK) == 0) {
+        return CAPU_OK;
+    }
+    snprintf(name, sizeof(name), "%s.lock", path);
+    lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0) {
+        return error_text_set(problem, CAPU_FILE_FAILED, "%s: %s", name, strerror(errno));
+    }
+    while (flock(lock, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    if (access(path, R_OK) != 0) {
+        status = build(command, text, path, problem);
+    }
+    (void)close(lock);
+    return status;
+}
+
 capu_status compile_load(const char *text, void **handle, struct error_text *problem)
 {
     struct command command = make_command();
@@ -232,9 +258,7 @@ capu_status compile_load(const char *text, void **handle, struct error_text *pro
     }
     snprintf(path, sizeof(path), "%s/%016" PRIx64 "%016" PRIx64 ".so", folder, hash.one,
              hash.other);
-    if (access(path, R_OK) != 0) {
-        status = build(command, text, path, problem);
-    }
+    status = build_once(command, text, path, problem);
     if (status == CAPU_OK) {
         *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (*handle == NULL) {
