@@ -17,12 +17,12 @@ build() {
 
 for source in "$@"; do
     kept=${source%.cu}.ptx
-    "$nvcc" -std=c++17 -arch=compute_80 -I"$root" -ptx -o "$work/made.ptx" "$source" || exit 1
+    "$nvcc" -std=c++17 -arch=compute_80 -I"$root" -I"$root/include" -ptx -o "$work/made.ptx" "$source" || exit 1
     if [ "$(build "$kept")" != "$(build "$work/made.ptx")" ]; then
         echo "skipped: $kept is of another version of nvcc"
         skipped=77
     elif ! cmp "$kept" "$work/made.ptx"; then
-        echo "nvcc -std=c++17 -arch=compute_80 -I$root -ptx -o $kept $source"
+        echo "nvcc -std=c++17 -arch=compute_80 -I$root -I$root/include -ptx -o $kept $source"
         status=1
     fi
 done
