@@ -20,7 +20,7 @@
 /* Enough blocks to fill any device several times; loops handle the rest. */
 #define GRID_BLOCKS_LIMIT 65535u
 
-/* Tests run the kernels on the host, where a launch is a function call. */
+/* Tests that do without nvcc launch in their own way. */
 #ifndef GRID_LAUNCH
 #define GRID_LAUNCH(kernel, blocks, threads, stream, ...) \
     kernel<<<(blocks), (threads), 0, (cudaStream_t)(stream)>>>(__VA_ARGS__)

@@ -89,8 +89,8 @@ START_TEST(fused_attention_agrees)
 }
 END_TEST
 
-void kernels_attention_add(TCase *product_tests, TCase *long_tests)
+void kernels_attention_add(TCase *tests, TCase *product_tests)
 {
     LOOP_IN(product_tests, attention_agrees_step_by_step, attentions, 1);
-    LOOP_IN(long_tests, fused_attention_agrees, fused_attentions, 1);
+    LOOP_IN(tests, fused_attention_agrees, fused_attentions, 1);
 }

@@ -242,7 +242,7 @@ START_TEST(invalid_convolutions_are_rejected)
 }
 END_TEST
 
-void kernels_images_add(TCase *tests, TCase *long_tests)
+void kernels_images_add(TCase *tests)
 {
     LOOP_IN(tests, relu_agrees, counts, 1);
     LOOP_IN(tests, dropout_agrees, counts, 1);
@@ -250,6 +250,6 @@ void kernels_images_add(TCase *tests, TCase *long_tests)
     tcase_add_test(tests, invalid_pools_are_rejected);
     LOOP_IN(tests, average_pool_agrees, averages, 1);
     LOOP_IN(tests, batch_norm_agrees, planes, 1);
-    LOOP_IN(long_tests, convolution_agrees, convolutions, 5);
+    LOOP_IN(tests, convolution_agrees, convolutions, 5);
     tcase_add_test(tests, invalid_convolutions_are_rejected);
 }

@@ -415,7 +415,6 @@ static Suite *kernels_suite(void)
     Suite *suite = suite_create("kernels");
     TCase *tests = tcase_create("kernels");
     TCase *product_tests = tcase_create("products"); /* tests that KERNELS_MATMUL affects */
-    TCase *long_tests = tcase_create("long_code");   /* of kernels with long code */
 
     LOOP_IN(tests, elementwise_ops_agree, counts, 1);
     LOOP(tests, optimizers_agree, counts, 1);
@@ -424,10 +423,10 @@ static Suite *kernels_suite(void)
     LOOP_IN(tests, softmax_cross_entropy_agrees, losses, 1);
     LOOP_IN(tests, embedding_agrees, embeddings, 1);
     LOOP_IN(tests, layer_norm_agrees, norms, 1);
-    kernels_images_add(tests, long_tests);
+    kernels_images_add(tests);
     LOOP_IN(product_tests, matmul_agrees, products, 1);
     tcase_add_test(product_tests, biases_of_several_shapes_agree);
-    kernels_attention_add(product_tests, long_tests);
+    kernels_attention_add(tests, product_tests);
     tcase_add_loop_test(tests, unknown_labels_and_tokens_become_nan, 0,
                         (int)(SHIFT_COUNT * ELEMENT_COUNT));
     tcase_add_test(tests, too_many_channels_are_rejected);
@@ -437,9 +436,7 @@ static Suite *kernels_suite(void)
     tcase_add_test(product_tests, a_missing_cublas_is_reported);
     tcase_add_test(product_tests, handles_belong_to_the_device_of_the_stream);
 #endif
-    tcase_set_tags(long_tests, "long_code");
     suite_add_tcase(suite, tests);
-    suite_add_tcase(suite, long_tests);
     suite_add_tcase(suite, product_tests);
     return suite;
 }

@@ -100,11 +100,10 @@ static inline bool wants_large(void)
         }                                                                           \
     } while (0)
 
-/* Adds the tests of the operations of image networks; `long_tests` are those of kernels with long
-   code, tagged "long_code", which a test driver takes long to compile. */
-void kernels_images_add(TCase *tests, TCase *long_tests);
+/* Adds the tests of the operations of image networks. */
+void kernels_images_add(TCase *tests);
 
 /* Adds the tests of attention; `product_tests` are those that KERNELS_MATMUL affects. */
-void kernels_attention_add(TCase *product_tests, TCase *long_tests);
+void kernels_attention_add(TCase *tests, TCase *product_tests);
 
 #endif

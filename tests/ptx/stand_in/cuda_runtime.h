@@ -2,14 +2,18 @@
  * Stands in for NVIDIA's header where nvcc is missing, so that g++ compiles the host code of a CUDA
  * program; see build.sh. Kernels must compile too, but never run: the device code is the PTX that
  * is kept beside the program. A kernel and its PTX are brought together by the name that both
- * compilers give it. C++17. Only what the programs in examples/unmodified and tests/shim use is
- * here.
+ * compilers give it. C++17. Only what the programs in examples/unmodified and tests/shim, and the
+ * kernels of kernels/, use is here.
  */
 #ifndef CAPU_TESTS_PTX_STAND_IN_CUDA_RUNTIME_H
 #define CAPU_TESTS_PTX_STAND_IN_CUDA_RUNTIME_H
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#define CUDART_VERSION 13000
 
 // As in NVIDIA's header: each thread of the host has a default stream of its own.
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -39,6 +43,7 @@
 #define __shared__
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
 
 struct dim3 {
     unsigned int x, y, z;
@@ -50,7 +55,7 @@ struct dim3 {
 struct uint3 {
     unsigned int x, y, z;
 };
-struct float4 {
+struct __attribute__((aligned(16))) float4 {
     float x, y, z, w;
 };
 
@@ -95,6 +100,10 @@ cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, siz
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaDeviceReset(void);
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device);
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
@@ -191,16 +200,26 @@ stand_in_launcher<Parameters...> stand_in_launch(void (*kernel)(Parameters...), 
     return {kernel, grid, block, shared_bytes, stream};
 }
 
-/* For the bodies of kernels. Nothing of it is defined. */
-extern const uint3 threadIdx, blockIdx;
-extern const dim3 blockDim, gridDim;
-void __syncthreads();
-template <typename T> T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = 32);
-template <typename T> T __shfl_down_sync(unsigned int mask, T value, int lanes, int width = 32);
-template <typename T> T atomicAdd(T *to, T value);
-template <typename T> T atomicMax(T *to, T value);
-unsigned int atomicInc(unsigned int *counter, unsigned int last);
-void __threadfence();
-float rsqrtf(float value);
+/* For the bodies of kernels. Nothing of it is defined; being weak, it need not be. */
+#define STAND_IN_DEVICE __attribute__((weak))
+extern const uint3 threadIdx STAND_IN_DEVICE, blockIdx STAND_IN_DEVICE;
+extern const dim3 blockDim STAND_IN_DEVICE, gridDim STAND_IN_DEVICE;
+STAND_IN_DEVICE void __syncthreads();
+template <typename T>
+STAND_IN_DEVICE T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = 32);
+template <typename T>
+STAND_IN_DEVICE T __shfl_down_sync(unsigned int mask, T value, int lanes, int width = 32);
+STAND_IN_DEVICE unsigned int __ballot_sync(unsigned int mask, int value);
+STAND_IN_DEVICE int __ffs(int value);
+template <typename T> STAND_IN_DEVICE T atomicAdd(T *to, T value);
+template <typename T> STAND_IN_DEVICE T atomicMax(T *to, T value);
+STAND_IN_DEVICE unsigned int atomicInc(unsigned int *counter, unsigned int last);
+STAND_IN_DEVICE void __threadfence();
+STAND_IN_DEVICE float rsqrtf(float value);
+STAND_IN_DEVICE float __fadd_rn(float a, float b);
+STAND_IN_DEVICE float __fsub_rn(float a, float b);
+STAND_IN_DEVICE float __fmul_rn(float a, float b);
+STAND_IN_DEVICE double __dadd_rn(double a, double b);
+STAND_IN_DEVICE double __dmul_rn(double a, double b);
 
 #endif

@@ -1,0 +1,16 @@
+/* See text.h. Only the name of the source counts, since compiler caches change paths. */
+#include "tests/ptx/kernels/text.h"
+
+#include <fstream>
+#include <sstream>
+
+std::string text_of_kernels(const char *file)
+{
+    std::string source = file;
+    std::string name = source.substr(source.rfind('/') + 1);
+    std::ifstream kept(KERNELS_FOLDER "/" + name.substr(0, name.rfind('.')) + ".ptx");
+    std::stringstream text;
+
+    text << kept.rdbuf();
+    return text.str();
+}
