@@ -64,7 +64,7 @@ choose() {
         command=("$programs/train_cnn" --side 16 --width 1 --batch 1)
         [ "$1" = cnn-tiny ] || command+=(--dtype bf16)
         units=1 unit=images
-        steps=4 percents= # emulated norms are slow
+        steps=4 percents= # norms are slow without a GPU
         ;;
     *)
         echo "budgets.sh: there is no model $1" >&2

@@ -2,9 +2,9 @@
  * Compares the CUDA kernels of every operation with its host implementation, and with themselves:
  * two runs must give the same bits. Shapes are not round, and buffers are not always aligned.
  *
- * Built twice: with nvcc for a GPU (skipped without one), and with the C++ compiler over the
- * emulation, which runs the same kernels on the host. Only the GPU runs the large shapes, and only
- * if KERNELS_SMALL is not set.
+ * Built with nvcc for a GPU (skipped without one), and over the test driver, which executes the
+ * kernels' PTX (tests/ptx/kernels). Only the GPU runs the large shapes: those are left out if
+ * KERNELS_SMALL is set.
  */
 #include "tests/gpu/kernels_test.h"
 
@@ -340,76 +340,6 @@ START_TEST(sums_are_split_by_shape)
 }
 END_TEST
 
-#ifdef KERNELS_EMULATED
-/* A wrong value in the environment is reported before the first op. The test runs in a process of
-   its own, so no other test sees the variable. */
-START_TEST(an_unknown_arithmetic_is_rejected)
-{
-    setenv("KERNELS_MATMUL", "fp8", 1);
-    ck_assert_int_eq(blas_prepare(NULL, true), CAPU_INVALID);
-    setenv("KERNELS_MATMUL", "bf16", 1);
-    ck_assert_int_eq(blas_prepare(NULL, true), CAPU_OK);
-}
-END_TEST
-
-/* A handle is created on the stream's device, and the current device stays the same. */
-START_TEST(handles_belong_to_the_device_of_the_stream)
-{
-    struct emulation_stream streams[2] = {{0}, {1}};
-    int current = -1;
-    void *scratch = NULL;
-    void *other = NULL;
-
-    for (size_t i = 0; i < 2; i++) {
-        ck_assert_int_eq(blas_prepare(&streams[i], true), CAPU_OK);
-        ck_assert_int_eq(cudaGetDevice(&current), cudaSuccess);
-        ck_assert_int_eq(current, 0);
-    }
-    ck_assert_int_eq(blas_scratch(&streams[1], &scratch), CAPU_OK);
-    /* A stream of another device at the same address. */
-    streams[1].device = 2;
-    ck_assert_int_eq(blas_scratch(&streams[1], &other), CAPU_OK);
-    ck_assert_ptr_ne(scratch, other);
-}
-END_TEST
-
-START_TEST(a_missing_cublas_is_reported)
-{
-    char cublas[4096];
-    char alone[4096 + 16];
-    char text[512];
-    struct matmul matmul = {};
-    void *scratch = NULL;
-    void *other = NULL;
-
-    snprintf(cublas, sizeof(cublas), "%s", getenv("KERNELS_CUBLAS"));
-    snprintf(alone, sizeof(alone), "%.*s_alone.so", (int)strlen(cublas) - 3, cublas);
-    setenv("KERNELS_CUBLAS", alone, 1);
-    ck_assert_int_eq(blas_prepare(NULL, true), CAPU_UNSUPPORTED);
-    ck_assert_int_eq(blas_find(text, sizeof(text)), CAPU_UNSUPPORTED);
-    ck_assert_msg(strstr(text, "cublasLtMatmul") != NULL, "not named: %s", text);
-    setenv("KERNELS_CUBLAS", "/nowhere/libcublas.so", 1);
-    ck_assert_int_eq(blas_find(text, sizeof(text)), CAPU_UNSUPPORTED);
-    ck_assert_msg(strstr(text, "/nowhere/libcublas.so") != NULL, "not named: %s", text);
-    ck_assert_int_eq(blas_prepare(NULL, true), CAPU_UNSUPPORTED);
-    matmul.rows = 1;
-    ck_assert_int_eq(matmul_backward_input_cuda(NULL, &matmul), CAPU_UNSUPPORTED);
-    /* What multiplies no matrices does not need it; what it has made serves products later. */
-    ck_assert_int_eq(blas_prepare(NULL, false), CAPU_OK);
-    ck_assert_int_eq(blas_scratch(NULL, &scratch), CAPU_OK);
-    ck_assert_int_eq(blas_prepare(NULL, true), CAPU_UNSUPPORTED);
-    setenv("KERNELS_CUBLAS", cublas, 1);
-    ck_assert_int_eq(blas_prepare(NULL, true), CAPU_OK);
-    ck_assert_int_eq(blas_scratch(NULL, &other), CAPU_OK);
-    ck_assert_ptr_eq(scratch, other);
-    ck_assert_int_eq(blas_find(text, sizeof(text)), CAPU_OK);
-    ck_assert_msg(strstr(text, "libfake_cublas.so and ") != NULL &&
-                      strstr(text, "libfake_cublas_lt.so") != NULL,
-                  "not named: %s", text);
-}
-END_TEST
-#endif
-
 static Suite *kernels_suite(void)
 {
     Suite *suite = suite_create("kernels");
@@ -431,11 +361,6 @@ static Suite *kernels_suite(void)
                         (int)(SHIFT_COUNT * ELEMENT_COUNT));
     tcase_add_test(tests, too_many_channels_are_rejected);
     tcase_add_test(tests, sums_are_split_by_shape);
-#ifdef KERNELS_EMULATED
-    tcase_add_test(product_tests, an_unknown_arithmetic_is_rejected);
-    tcase_add_test(product_tests, a_missing_cublas_is_reported);
-    tcase_add_test(product_tests, handles_belong_to_the_device_of_the_stream);
-#endif
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, product_tests);
     return suite;
@@ -453,9 +378,7 @@ int main(void)
         return 77;
     }
     runner = srunner_create(kernels_suite());
-#ifndef KERNELS_EMULATED
     srunner_set_fork_status(runner, CK_NOFORK); /* CUDA cannot be used after a fork */
-#endif
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);

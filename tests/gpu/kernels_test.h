@@ -72,15 +72,11 @@ static inline double product_tolerance(size_t depth)
     return rounding * (1.0 + sqrt((double)depth));
 }
 
-/* Whether to run the large shapes at the end of each table, which are too slow for the emulation
+/* Whether to run the large shapes at the end of each table, which are too slow for the test driver
    and for tools such as compute-sanitizer. */
 static inline bool wants_large(void)
 {
-#ifdef KERNELS_EMULATED
-    return false;
-#else
     return getenv("KERNELS_SMALL") == NULL;
-#endif
 }
 
 #define LOOP(tests, test, items, large)                                           \

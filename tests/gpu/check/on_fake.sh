@@ -25,7 +25,11 @@ rm "$bin/gpu_claims"
 printf '#!/bin/sh\necho "a library: a warning" >&2\nexec "%s" "$@"\n' "$programs/tests/gpu_claims_on_fake" \
     >"$bin/gpu_claims" && chmod +x "$bin/gpu_claims"
 ln -s "$programs/bin/capuchin" "$bin/capuchin"
-ln -s "$programs/tests/kernels_emulated_test" "$bin/kernels_gpu_test"
+cat >"$bin/kernels_gpu_test" <<END
+#!/bin/sh
+KERNELS_SMALL=1 KERNELS_CUBLAS=$programs/tests/ptx/lib/libcublas.so.13 exec "$programs/tests/kernels_on_ptx_test" "\$@"
+END
+chmod +x "$bin/kernels_gpu_test"
 ln -s "$programs/tests/device_contract_cuda_test" "$bin/device_contract_gpu_test"
 ln -s "$root"/bench/gpu/*.sh "$root"/bench/gpu/*.py "$bin/"
 ln -s "$programs"/data/*.txt "$bin/data/"

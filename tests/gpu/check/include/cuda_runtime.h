@@ -57,7 +57,6 @@ typedef void (*cudaHostFn_t)(void *argument);
 #define cudaHostAllocDefault 0
 #define cudaHostRegisterDefault 0
 
-/* With C linkage, since the emulation defines some of these names in C++. */
 extern "C" {
 cudaError_t cudaMalloc(void **address, size_t bytes);
 cudaError_t cudaFree(void *address);

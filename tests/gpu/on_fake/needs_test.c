@@ -1,7 +1,7 @@
 /*
  * What operations on cuda need: only those that compute matrix products load cuBLAS. All others
- * work where it is missing. Every operation runs over the emulation and the fake CUDA runtime, once
- * without cuBLAS and once with its stand-in.
+ * work where it is missing. Every operation runs over the fake CUDA runtime, its kernels as PTX,
+ * once without cuBLAS and once with its stand-in.
  */
 #include "kernels/adamw.h"
 #include "kernels/attention.h"

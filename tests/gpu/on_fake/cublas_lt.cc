@@ -5,16 +5,15 @@
  * workspace, are rejected, too. For pointers aligned to less than four bytes there is no algorithm,
  * so that callers must do without.
  */
-#include <cublasLt.h>
-
-#include "product.h"
+#include "tests/gpu/on_fake/product.h"
+#include "tests/ptx/stand_in/cublasLt.h"
 
 #include <cstring>
 
 #define WORKSPACE_BYTES ((size_t)1 << 20)
 #define ALIGNMENT_LEAST 4u
 
-struct lt_product {
+struct cublasLtMatmulDesc {
     cublasComputeType_t arithmetic;
     cublasOperation_t a_operation;
     cublasOperation_t b_operation;
@@ -22,14 +21,14 @@ struct lt_product {
     const void *bias;
 };
 
-struct lt_layout {
+struct cublasLtMatrixLayout {
     cudaDataType type;
     int64_t rows;
     int64_t columns;
     int64_t ld;
 };
 
-struct lt_preference {
+struct cublasLtMatmulPreference {
     uint64_t workspace_bytes;
     uint32_t reduction;
     uint32_t alignment[4]; /* of a, b, c, d */
@@ -59,8 +58,8 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *product,
     if (scale_type != CUDA_R_32F) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    *product =
-        new lt_product{arithmetic, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, NULL};
+    *product = new cublasLtMatmulDesc{arithmetic, CUBLAS_OP_N, CUBLAS_OP_N,
+                                      CUBLASLT_EPILOGUE_DEFAULT, NULL};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -104,7 +103,7 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDa
     if (ld < (int64_t)rows) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    *layout = new lt_layout{type, (int64_t)rows, (int64_t)columns, ld};
+    *layout = new cublasLtMatrixLayout{type, (int64_t)rows, (int64_t)columns, ld};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -116,7 +115,8 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
 {
-    *preference = new lt_preference{0, CUBLASLT_REDUCTION_SCHEME_MASK, {256, 256, 256, 256}};
+    *preference =
+        new cublasLtMatmulPreference{0, CUBLASLT_REDUCTION_SCHEME_MASK, {256, 256, 256, 256}};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -147,9 +147,9 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 }
 
 /* Whether op(a) op(b) has the shape of d, and the types match. */
-static bool has_shape(const struct lt_product &product, const struct lt_layout &a,
-                      const struct lt_layout &b, const struct lt_layout &d,
-                      struct lt_algorithm *algorithm)
+static bool has_shape(const struct cublasLtMatmulDesc &product,
+                      const struct cublasLtMatrixLayout &a, const struct cublasLtMatrixLayout &b,
+                      const struct cublasLtMatrixLayout &d, struct lt_algorithm *algorithm)
 {
     bool is_a_turned = product.a_operation == CUBLAS_OP_T;
     bool is_b_turned = product.b_operation == CUBLAS_OP_T;

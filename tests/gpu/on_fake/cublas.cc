@@ -6,7 +6,7 @@
  * was current when it was created, and rejects a stream of another device. A product is computed
  * when its stream reaches it.
  */
-#include "product.h"
+#include "tests/gpu/on_fake/product.h"
 
 static const void *step(const void *items, cudaDataType type, int64_t by)
 {

@@ -1,10 +1,10 @@
 /* The products that the stand-ins for cuBLAS and cublasLt compute, and what a handle knows. Part of
  * the stand-in for cublasLt, as in the real libraries, of which cuBLAS is the one that depends on
  * the other. */
-#ifndef CAPU_TESTS_GPU_EMULATION_PRODUCT_H
-#define CAPU_TESTS_GPU_EMULATION_PRODUCT_H
+#ifndef CAPU_TESTS_GPU_ON_FAKE_PRODUCT_H
+#define CAPU_TESTS_GPU_ON_FAKE_PRODUCT_H
 
-#include <cublas_v2.h>
+#include "tests/ptx/stand_in/cublas_v2.h"
 
 /* A handle of cuBLAS, which is also one of cublasLt. */
 struct cublasContext {
