@@ -12,6 +12,10 @@
 
 #define SEED 20241121u
 
+/* Around every buffer on the device lie so many bytes of ones, NaNs to whoever reads them. */
+#define MARGIN_BYTES ((size_t)256)
+#define MARGIN_BYTE 0xff
+
 #define CUDA_OK(call_)                                                                      \
     do {                                                                                    \
         cudaError_t error_ = (call_);                                                       \
@@ -40,9 +44,31 @@ static struct pair *make(struct pairs *pairs, size_t bytes, enum pair_kind kind)
     pair->second = allocate(bytes);
     memset(pair->host, 0xff, bytes);
     shift = kind == PAIR_BF16 ? pairs->shift / 2 : pairs->shift;
-    CUDA_OK(cudaMalloc(&pair->device_start, bytes + shift));
-    pair->device = (unsigned char *)pair->device_start + shift;
+    pair->device_bytes = 2 * MARGIN_BYTES + shift + bytes;
+    CUDA_OK(cudaMalloc(&pair->device_start, pair->device_bytes));
+    CUDA_OK(cudaMemset(pair->device_start, MARGIN_BYTE, pair->device_bytes));
+    pair->device = (unsigned char *)pair->device_start + MARGIN_BYTES + shift;
     return pair;
+}
+
+static void check_margin(size_t index, const unsigned char *device, size_t bytes)
+{
+    unsigned char *margin = allocate(bytes);
+
+    CUDA_OK(cudaMemcpy(margin, device, bytes, cudaMemcpyDeviceToHost));
+    for (size_t i = 0; i < bytes; i++) {
+        ck_assert_msg(margin[i] == MARGIN_BYTE, "something was written beside buffer %zu", index);
+    }
+    free(margin);
+}
+
+static void check_margins(size_t index, const struct pair *pair)
+{
+    const unsigned char *start = (const unsigned char *)pair->device_start;
+    const unsigned char *end = pair->device + pair->bytes;
+
+    check_margin(index, start, (size_t)(pair->device - start));
+    check_margin(index, end, (size_t)(start + pair->device_bytes - end));
 }
 
 static uint32_t draw(struct pairs *pairs)
@@ -275,6 +301,7 @@ void pairs_finish(struct pairs *pairs)
         free(pair->before);
         free(pair->first);
         free(pair->second);
+        check_margins(i, pair);
         CUDA_OK(cudaFree(pair->device_start));
     }
     pairs->count = 0;

@@ -32,6 +32,7 @@ struct pair {
     unsigned char *first;  /* result of the first run on the device */
     unsigned char *second; /* result of the second run */
     void *device_start;    /* start of the allocation that contains `device` */
+    size_t device_bytes;   /* of that allocation */
 };
 
 struct pairs {
