@@ -32,6 +32,7 @@ enum key {
     KEY_STRICT,
     KEY_JIT,
     KEY_TRUST,
+    KEY_VERIFY,
     KEY_DRIVER
 };
 
@@ -46,6 +47,7 @@ struct settings {
     bool is_strict;
     bool compiles;
     bool trusts_parameters;
+    bool verifies;
     char **program; /* its name and arguments; NULL at the end */
 };
 
@@ -96,6 +98,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case KEY_STRICT:
         settings->is_strict = true;
         return 0;
+    case KEY_VERIFY:
+        settings->verifies = true;
+        return 0;
     case KEY_JIT:
         settings->compiles = true;
         return 0;
@@ -110,6 +115,11 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case ARGP_KEY_NO_ARGS:
         argp_error(state, "PROGRAM is missing");
+        return 0;
+    case ARGP_KEY_END:
+        if (settings->verifies && settings->is_strict) {
+            argp_error(state, "--verify cannot be combined with --strict");
+        }
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -221,6 +231,7 @@ static bool set_environment(const struct settings *settings, const char *library
            set("CAPU_RUN_PRETEND", settings->pretend) &&
            set("CAPU_RUN_STRICT", settings->is_strict ? "1" : NULL) &&
            set("CAPU_RUN_JIT", settings->compiles ? "1" : NULL) &&
+           set("CAPU_RUN_VERIFY", settings->verifies ? "1" : NULL) &&
            set("CAPU_RUN_TRUST", settings->trusts_parameters ? "1" : NULL) &&
            set_file("CAPU_RUN_REPORT", settings->report) &&
            set_file("CAPU_RUN_OPERANDS", settings->operands) && set_preload(library);
@@ -281,6 +292,10 @@ int run_main(int argc, char **argv)
         {"trust-parameters", KEY_TRUST, NULL, 0,
          "kernels whose code is not understood touch only the allocations that addresses in their "
          "parameters lead to; wrong results where that is not so",
+         0},
+        {"verify", KEY_VERIFY, NULL, 0,
+         "at the first launches of each kernel, check that it changes only the memory that it is "
+         "taken to store to; not with --strict, which does more where it can",
          0},
         {"driver", KEY_DRIVER, "FILE", 0,
          "the CUDA driver (default: the libcuda.so.1 that the loader finds)", 0},

@@ -25,9 +25,10 @@ static struct {
     uint64_t full_budget;
     struct capu_operand *operands;
     size_t operand_count, operand_capacity;
-    CUstream stream; /* atomic: is_open is set after it */
-    bool is_open;    /* atomic */
-    bool is_child;   /* atomic: of the process that created the context */
+    size_t begun_count; /* of those of the access that has begun */
+    CUstream stream;    /* atomic: is_open is set after it */
+    bool is_open;       /* atomic */
+    bool is_child;      /* atomic: of the process that created the context */
     void (*begun)(const char *name, const capu_operand *operands, size_t count);
     void (*ended)(void); /* both constant once there is a context */
 } core = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -249,8 +250,15 @@ CUresult core_begin(const char *name)
     if (status == CAPU_OK && core.begun != NULL) {
         core.begun(name, core.operands, core.operand_count);
     }
+    core.begun_count = core.operand_count;
     core.operand_count = 0;
     return core_result(status, name);
+}
+
+const capu_operand *core_operands(size_t *count)
+{
+    *count = core.begun_count;
+    return core.operands;
 }
 
 CUresult core_end(CUresult result, const char *name)

@@ -47,6 +47,8 @@ bool core_add(uint64_t address, uint64_t bytes, capu_role role);
 /* Begins an access of the operands that were added, which are forgotten. The caller then enqueues
    its work on core_stream() and ends the access with the driver's answer, which end returns. */
 CUresult core_begin(const char *name);
+/* The operands of the access that has begun. Valid until the next is added. */
+const capu_operand *core_operands(size_t *count);
 CUresult core_end(CUresult result, const char *name);
 
 /* After calls of the library that enqueue work: on the host device waits for it. */

@@ -12,6 +12,7 @@
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/symbol.h"
 #include "interpose/shim/trust.h"
+#include "interpose/shim/verify.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -39,6 +40,7 @@ static CUresult begin(CUfunction function, struct code_kernel *kernel, const str
 {
     struct operands operands = {0};
     CUresult result = DRIVER_SUCCESS;
+    bool is_watched;
 
     if (is_refused(kernel)) {
         return DRIVER_NOT_SUPPORTED;
@@ -55,6 +57,7 @@ static CUresult begin(CUfunction function, struct code_kernel *kernel, const str
     if (result != DRIVER_SUCCESS || operands.has_failed) {
         return result != DRIVER_SUCCESS ? result : DRIVER_OUT_OF_MEMORY;
     }
+    is_watched = verify_wait(kernel);
     result = core_begin(kernel->name);
     if (result == DRIVER_OUT_OF_MEMORY && kernel->reason != NULL && !kernel->is_trusted) {
         log_line("all %" PRIu64 " bytes are needed for the kernel %s, which is open: %s",
@@ -67,6 +70,9 @@ static CUresult begin(CUfunction function, struct code_kernel *kernel, const str
         kernel->launch_count++;
         kernel->most_bytes =
             operands.bytes > kernel->most_bytes ? operands.bytes : kernel->most_bytes;
+        if (is_watched) {
+            verify_begin();
+        }
     }
     return result;
 }
@@ -110,7 +116,10 @@ static CUresult enter(CUfunction function, struct code_kernel **kernel)
 static CUresult begin_launch(CUfunction function, const struct launch *launch,
                              struct code_kernel **kernel)
 {
-    CUresult result = enter(function, kernel);
+    CUresult result;
+
+    verify_prepare();
+    result = enter(function, kernel);
 
     if (result != DRIVER_SUCCESS) {
         return result;
@@ -125,7 +134,7 @@ static CUresult begin_launch(CUfunction function, const struct launch *launch,
 
 static CUresult end_launch(CUresult result, const struct code_kernel *kernel)
 {
-    result = core_end(result, kernel->name);
+    result = core_end(verify_end(result, kernel), kernel->name);
     core_leave();
     return result;
 }

@@ -13,6 +13,7 @@
 #include "interpose/shim/reach.h"
 #include "interpose/shim/settings.h"
 #include "interpose/shim/symbol.h"
+#include "interpose/shim/verify.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -95,6 +96,18 @@ static void write_memory(FILE *file, const capu_context *context)
             alloc_peak_bytes());
 }
 
+static void write_verified(FILE *file)
+{
+    uint64_t watched;
+    uint64_t failed;
+
+    verify_figures(&watched, &failed);
+    if (settings_get()->verifies) {
+        fprintf(file, "verified: %" PRIu64 " launches, %" PRIu64 " of them changed other memory\n",
+                watched, failed);
+    }
+}
+
 static void write_passed(FILE *file)
 {
     struct passed passed;
@@ -122,6 +135,7 @@ __attribute__((destructor)) static void write_report(void)
     }
     write_memory(file, core_context());
     write_kernels(file);
+    write_verified(file);
     write_passed(file);
     for (size_t i = 0; symbol_refused(i) != NULL; i++) {
         fprintf(file, "refused: %s\n", symbol_refused(i));

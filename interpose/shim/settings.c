@@ -69,6 +69,7 @@ static void read_all(void)
     }
     settings.is_strict = variable("CAPU_RUN_STRICT") != NULL;
     settings.compiles = variable("CAPU_RUN_JIT") != NULL;
+    settings.verifies = variable("CAPU_RUN_VERIFY") != NULL;
     settings.trusts_parameters = variable("CAPU_RUN_TRUST") != NULL;
     settings.report_path = variable("CAPU_RUN_REPORT");
     settings.operands_path = variable("CAPU_RUN_OPERANDS");

@@ -408,6 +408,7 @@ START_TEST(test_wrong_options)
     expect(RUN "--host-budget x /bin/true", 2, "--host-budget x: not a size");
     expect(RUN "--pretend 0 /bin/true", 2, "--pretend 0: must be at least 1");
     expect(RUN "--mode guided /bin/true", 2, "--mode guided: not");
+    expect(RUN "--verify --strict /bin/true", 2, "--verify cannot be combined with --strict");
     expect(RUN "--driver /nowhere/libcuda.so.1 /bin/true", 2,
            "--driver /nowhere/libcuda.so.1: No such file");
 }

@@ -9,6 +9,8 @@
  * stored to the last byte when the access is done. Everything else that work touches must be memory
  * of this driver: blocks, variables, pinned memory. That holds also for work outside accesses.
  *
+ * The kernel capuchin_checksum, by which the library looks at memory, may touch anything.
+ *
  * Loads from the page in which an allocation ends are allowed if it is declared to its end, since
  * programs read whole vectors.
  *

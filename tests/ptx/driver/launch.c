@@ -52,13 +52,19 @@ static void catch_faults(void)
     }
 }
 
+/* What `capuchin run --verify` reads memory with. */
+static bool is_watcher(const struct machine_function *function)
+{
+    return strcmp(function->name, "capuchin_checksum") == 0;
+}
+
 CUresult launch_run(void *block)
 {
     const struct launch *launch = block;
     struct machine_launch machine = {
         .shared_bytes = launch->shared_bytes,
         .parameters = launch->parameters,
-        .observer = declared_is_on() ? compare_observe : NULL,
+        .observer = declared_is_on() && !is_watcher(launch->function) ? compare_observe : NULL,
     };
     struct error_text problem;
     sigjmp_buf here;

@@ -23,6 +23,11 @@ compare() {
     result $?
 }
 
+verify() {
+    "$command" run --verify --budget "$budget" "$@" >"$work/output" 2>"$work/messages"
+    result $?
+}
+
 strict() {
     "$command" run --strict --budget "$budget" "$@" >"$work/output" 2>"$work/messages"
     result $?
@@ -39,7 +44,7 @@ program() {
     shift
     words=("$@")
     "${words[@]}" >"$work/alone" || fail "${words[*]} alone: exit code $?"
-    for way in compare strict; do
+    for way in compare strict verify; do
         "$way" "${words[@]}"
         [ "$result" = '0 same' ] && [ ! -s "$work/messages" ] || fail "${words[*]}, $way, without an error: $result"
     done
@@ -49,7 +54,7 @@ program() {
 finds() {
     SHIM_ERROR=$1 "$2" "${words[@]}"
     [ "$result" = "$3" ] || fail "$1 in ${words[*]}, $2: $result, not $3"
-    grep -q "${4:-}" "$work/messages" || [ -z "${4:-}" ] || fail "$1 in ${words[*]}, $2: no line '$4'"
+    grep -q -e "${4:-}" "$work/messages" || [ -z "${4:-}" ] || fail "$1 in ${words[*]}, $2: no line '$4'"
 }
 
 # An operand that is missing, too short, or has the wrong role.
@@ -58,7 +63,9 @@ finds missed_read compare '99 other' 'triangle.* loads what is not declared'
 finds missed_read strict '1 other' "touched tensor .* which it does not name"
 finds missed_store compare '99 other' 'triangle.* stores to what is declared to be read'
 finds missed_store strict '1 other' 'has changed .* which it says it only reads'
+finds missed_store verify '1 other' '--verify: the kernel .*triangle.* has changed memory that it was not expected'
 finds short_word compare '99 other' 'triangle.* loads what is not declared: 4 bytes'
+finds short_word verify '1 other' '--verify: the kernel .*triangle.* has changed memory that it was not expected'
 # A store that is taken for a whole write.
 finds whole_write compare '99 other' 'triangle.* is declared to write .*, but does not store'
 finds whole_write strict '1 other' 'unwritten, .* which it says it writes all of'
