@@ -76,6 +76,28 @@ static int32_t dot(uint32_t a, uint32_t b, uint32_t c)
     return (int32_t)sum;
 }
 
+/* `count` bits from bit `first` on. */
+static uint32_t mask_of(uint32_t first, uint32_t count)
+{
+    uint32_t mask = 0;
+
+    for (uint64_t bit = first; bit < (uint64_t)first + count && bit < 32; bit++) {
+        mask |= 1u << bit;
+    }
+    return mask;
+}
+
+/* The lowest bits of a value; the highest of them is copied to those above if it is signed. */
+static uint32_t lowest_of(uint32_t value, uint32_t count, bool is_signed)
+{
+    uint32_t mask = mask_of(0, count);
+
+    if (is_signed && count > 0 && count <= 32 && (value >> (count - 1) & 1) != 0) {
+        return value | ~mask;
+    }
+    return value & mask;
+}
+
 #define SHIFT(value, count, width) ((count) >= (width) ? 0 : (value) << (count))
 
 #define ROWS(X)                                                                                   \
@@ -127,6 +149,16 @@ static int32_t dot(uint32_t a, uint32_t b, uint32_t c)
     X(bfe_s32, 'r', "bfe.s32 %r3, %r0, %r1, %r2;", signed_bits_at(a, b & 255, c & 255))           \
     X(bfe_u64, 'd', "bfe.u64 %d3, %d0, %r1, 17;", bits_at(da, b & 255, 17, 64))                   \
     X(bfi_b32, 'r', "bfi.b32 %r3, %r0, %r1, %r2, 9;", with_bits(a, b, c & 255, 9))                \
+    X(bmsk_clamp, 'r',                                                                            \
+      "and.b32 %r0, %r0, 47; and.b32 %r1, %r1, 47; bmsk.clamp.b32 %r3, %r0, %r1;",                \
+      mask_of(a & 47, b & 47))                                                                    \
+    X(bmsk_wrap, 'r', "bmsk.wrap.b32 %r3, %r0, %r1;", mask_of(a & 31, b & 31))                    \
+    X(szext_clamp_u32, 'r', "and.b32 %r1, %r1, 47; szext.clamp.u32 %r3, %r0, %r1;",               \
+      lowest_of(a, b & 47, false))                                                                \
+    X(szext_clamp_s32, 'r', "and.b32 %r1, %r1, 47; szext.clamp.s32 %r3, %r0, %r1;",               \
+      lowest_of(a, b & 47, true))                                                                 \
+    X(szext_wrap_u32, 'r', "szext.wrap.u32 %r3, %r0, %r1;", lowest_of(a, b & 31, false))          \
+    X(szext_wrap_s32, 'r', "szext.wrap.s32 %r3, %r0, %r1;", lowest_of(a, b & 31, true))           \
     X(popc_b32, 'r', "popc.b32 %r3, %r0;", __builtin_popcount(a))                                 \
     X(popc_b64, 'r', "popc.b64 %r3, %d0;", __builtin_popcountll(da))                              \
     X(clz_b32, 'r', "clz.b32 %r3, %r0;", a == 0 ? 32 : __builtin_clz(a))                          \

@@ -63,9 +63,9 @@ struct machine_variable {
 /*
  * Opens a module. The text is copied, and need not be terminated. On failure *module is unchanged.
  *
- * Errors, each with the line in `problem`: BAD_FILE: not PTX; UNSUPPORTED: an instruction, a
- * directive or a variable that the machine does not know, by name, or a function that is not in the
- * module; NO_HOST_MEMORY; FILE_FAILED: the compiler cannot be run or fails.
+ * Errors, each with the line in `problem`: BAD_FILE: not PTX; UNSUPPORTED: a directive
+ * or a variable that the machine does not know, by name, or recursion; NO_HOST_MEMORY; FILE_FAILED:
+ * the compiler cannot be run or fails.
  */
 capu_status machine_open(const char *text, size_t count, struct machine_module **module,
                          struct error_text *problem);
@@ -119,10 +119,11 @@ struct machine_launch {
  *
  * Errors, each with the kernel in `problem`: INVALID: an empty grid or block, more than
  * threads_most threads, more than 227 KiB of shared memory; NO_HOST_MEMORY; DEVICE_FAILED: the
- * kernel failed, and what it wrote until then stays: a trap, a failed assertion (with its text), a
- * misaligned address, shared memory beyond its end, an access that the observer refused (with line
- * and address), threads that wait for each other. An access to memory that is not mapped raises
- * SIGSEGV in the calling thread, on the stack of a fiber; machine_where() then says where.
+ * kernel failed, and what it wrote until then stays: something in it, or in a function that it
+ * calls, that is not supported; a trap, a failed assertion (with its text), a misaligned address,
+ * shared memory beyond its end, an access that the observer refused (with line and address),
+ * threads that wait for each other. An access to memory that is not mapped raises SIGSEGV in the
+ * calling thread, on the stack of a fiber; machine_where() then says where.
  */
 capu_status machine_run(const struct machine_function *function,
                         const struct machine_launch *launch, struct error_text *problem);

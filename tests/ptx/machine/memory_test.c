@@ -318,6 +318,18 @@ static const struct {
     {KERNEL("ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%d0+8];"), "misaligned"},
     {KERNEL("mov.u32 %r1, 5; ld.local.u8 %r2, [%r1];"), "local memory beyond its end"},
     {KERNEL("bar.sync 0; trap;"), "a trap"},
+    {KERNEL("wgmma.fence.sync.aligned;"),
+     "k: line 8: the instruction is not supported: wgmma.fence.sync.aligned"},
+    {KERNEL("\nfrobnicate.u32 %r1, %r2;"), "line 9"},
+    {KERNEL("add.frob.u32 %r1, %r2, %r3;"), "add.frob.u32"},
+    {KERNEL("add.u32 %r1, %r2;"), "add.u32"},
+    {KERNEL("add.u32 %r1, %r2, %d3;\nadd.u32 %d1, %r2, %h3;"), "line 9"},
+    {KERNEL("ld.global.frob.u32 %r1, [%d0];"), "ld.global.frob.u32"},
+    {KERNEL("atom.global.add.b32 %r1, [%d0], 1;"), "atom.global.add.b32"},
+    {KERNEL("cvt.f32.f64 %r1, %d0;"), "cvt.f32.f64"},
+    {KERNEL("mov.u32 %r1, %envreg3;"), "special register"},
+    {KERNEL("call.uni nothing;"), "not in the module"},
+    {KERNEL("bra NOWHERE;"), "label"},
     {KERNEL("brx.idx %r0, T; T: .branchtargets A; A: mov.u32 %r1, 5; brx.idx %r1, T;"),
      "a branch beyond its table"},
     {HEAD ".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d,\n"
@@ -353,19 +365,6 @@ static const struct {
     const char *problem;
 } refused[] = {
     {"int main(void) { return 0; }", CAPU_BAD_FILE, "line 1"},
-    {KERNEL("wgmma.fence.sync.aligned;"), CAPU_UNSUPPORTED,
-     "line 8: the instruction is not "
-     "supported: wgmma.fence.sync.aligned"},
-    {KERNEL("\nfrobnicate.u32 %r1, %r2;"), CAPU_UNSUPPORTED, "line 9"},
-    {KERNEL("add.frob.u32 %r1, %r2, %r3;"), CAPU_UNSUPPORTED, "add.frob.u32"},
-    {KERNEL("add.u32 %r1, %r2;"), CAPU_UNSUPPORTED, "add.u32"},
-    {KERNEL("add.u32 %r1, %r2, %d3;\nadd.u32 %d1, %r2, %h3;"), CAPU_UNSUPPORTED, "line 9"},
-    {KERNEL("ld.global.frob.u32 %r1, [%d0];"), CAPU_UNSUPPORTED, "ld.global.frob.u32"},
-    {KERNEL("atom.global.add.b32 %r1, [%d0], 1;"), CAPU_UNSUPPORTED, "atom.global.add.b32"},
-    {KERNEL("cvt.f32.f64 %r1, %d0;"), CAPU_UNSUPPORTED, "cvt.f32.f64"},
-    {KERNEL("mov.u32 %r1, %envreg3;"), CAPU_UNSUPPORTED, "special register"},
-    {KERNEL("call.uni nothing;"), CAPU_UNSUPPORTED, "not in the module"},
-    {KERNEL("bra NOWHERE;"), CAPU_UNSUPPORTED, "label"},
     {HEAD ".global .texref t;\n.visible .entry k() { ret; }", CAPU_UNSUPPORTED, ": t"},
     {HEAD ".extern .global .u32 x;\n.visible .entry k() { ret; }", CAPU_UNSUPPORTED, ": x"},
     {HEAD ".func f() { call.uni g, (); ret; }\n.func g() { call.uni f, (); ret; }\n"

@@ -284,6 +284,40 @@ static inline u64 insert(u64 a, u64 b, u32 position, u32 length, u32 bits)
     return (b & ~mask) | (a << at & mask);
 }
 
+/* A mask of b bits, beginning at bit a: PTX ISA, "bmsk". */
+static inline u32 bmsk_clamp_b32(u32 a, u32 b)
+{
+    u64 mask = b >= 32 ? 0xffffffffu : (1ull << b) - 1;
+
+    return a >= 32 ? 0 : (u32)(mask << a);
+}
+
+static inline u32 bmsk_wrap_b32(u32 a, u32 b)
+{
+    return bmsk_clamp_b32(a & 31, b & 31);
+}
+
+/* The lowest b bits of a, extended: PTX ISA, "szext". */
+static inline u32 szext_clamp_u32(u32 a, u32 b)
+{
+    return b >= 32 ? a : a & (u32)((1ull << b) - 1);
+}
+
+static inline u32 szext_wrap_u32(u32 a, u32 b)
+{
+    return szext_clamp_u32(a, b & 31);
+}
+
+static inline u32 szext_clamp_s32(u32 a, u32 b)
+{
+    return b == 0 ? 0 : b >= 32 ? a : (u32)((s32)(a << (32 - b)) >> (32 - b));
+}
+
+static inline u32 szext_wrap_s32(u32 a, u32 b)
+{
+    return szext_clamp_s32(a, b & 31);
+}
+
 static inline u32 bfi_b32(u32 a, u32 b, u32 c, u32 d)
 {
     return (u32)insert(a, b, c, d, 32);

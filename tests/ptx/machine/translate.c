@@ -1,4 +1,5 @@
 /* The translator, see translate.h: modules, functions, and which instruction is whose. */
+#define _GNU_SOURCE /* asprintf */
 #include "tests/ptx/machine/translator.h"
 
 #include <inttypes.h>
@@ -228,6 +229,22 @@ static void write_variables(struct translator *tr)
     fprintf(tr->out, "    u8 carry = 0;\n");
 }
 
+/* A function with something that is not supported fails where it is called: a program may have
+   kernels that it never launches. */
+static void replace_body(struct translator *tr, char **body)
+{
+    free(*body);
+    *body = NULL;
+    tr->status = CAPU_OK;
+    memset(tr->is_used, 0, tr->function->register_count * sizeof(*tr->is_used));
+    if (asprintf(body, "    t->block->calls->fail(t, %" PRIu32 ", \"%s\", 0);\n",
+                 tr->instruction->line, tr->problem->text) < 0) {
+        *body = NULL;
+        tr->status = CAPU_NO_HOST_MEMORY;
+    }
+    tr->problem->text[0] = '\0';
+}
+
 static void translate_function(struct translator *tr, size_t index)
 {
     FILE *out = tr->out;
@@ -247,6 +264,9 @@ static void translate_function(struct translator *tr, size_t index)
         tr->status = CAPU_NO_HOST_MEMORY;
     }
     tr->out = out;
+    if (tr->status == CAPU_UNSUPPORTED) {
+        replace_body(tr, &body);
+    }
     if (tr->status == CAPU_OK) {
         write_head(tr, index);
         fprintf(out, "\n{\n");

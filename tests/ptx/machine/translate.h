@@ -7,8 +7,8 @@
 
 #include "tests/ptx/machine/layout.h"
 
-/* The C text, to be freed by the caller. Errors: UNSUPPORTED: an instruction, with its line;
-   NO_HOST_MEMORY. */
+/* The C text, to be freed by the caller. A function with an instruction that is not supported fails
+   when it is called. Errors: NO_HOST_MEMORY. */
 capu_status translate(const struct ptx_module *module, const struct layout *layout, char **text,
                       struct error_text *problem);
 

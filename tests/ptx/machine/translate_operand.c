@@ -8,9 +8,9 @@
 bool refuse(struct translator *tr, const char *what)
 {
     if (tr->status == CAPU_OK) {
-        tr->status = error_text_set(
-            tr->problem, CAPU_UNSUPPORTED, "line %" PRIu32 ": %s: %.*s", tr->instruction->line,
-            what, (int)tr->instruction->opcode.length, tr->instruction->opcode.text);
+        tr->status =
+            error_text_set(tr->problem, CAPU_UNSUPPORTED, "%s: %.*s", what,
+                           (int)tr->instruction->opcode.length, tr->instruction->opcode.text);
     }
     return false;
 }
