@@ -32,6 +32,8 @@ static CUresult get(int *value, CUfunction_attribute attribute, CUfunction handl
         *value = (int)function->machine->register_count;
         break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+        *value = (int)function->machine->architecture;
+        break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
         *value = capability;
         break;

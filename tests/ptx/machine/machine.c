@@ -74,6 +74,7 @@ static bool list_function(struct machine_module *module, size_t index, ptx_entry
         .shared_bytes = placed->shared_bytes,
         .local_bytes = placed->local_bytes,
         .threads_most = function->threads_most == 0 ? RUN_THREADS_MOST : function->threads_most,
+        .architecture = module->parsed.architecture,
         .register_count = function->register_count > REGISTERS_MOST
                               ? REGISTERS_MOST
                               : (uint32_t)function->register_count,

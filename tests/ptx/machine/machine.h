@@ -47,6 +47,7 @@ struct machine_function {
     uint32_t shared_bytes;    /* static */
     uint32_t local_bytes;     /* per thread */
     uint32_t threads_most;    /* per block: .maxntid or .reqntid, as a product; else 1024 */
+    uint32_t architecture;    /* of the module's .target: 90 for sm_90 */
     uint32_t register_count;  /* declared in PTX, not what a GPU would use; at most 255 */
 };
 

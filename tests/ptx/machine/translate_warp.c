@@ -126,20 +126,21 @@ bool translate_shuffle(struct translator *tr)
 
 bool translate_vote(struct translator *tr)
 {
-    const char *kind = NULL;
+    const char *kind;
     bool is_ballot;
+    bool is_sync = take_part(tr, "sync");
     struct type type;
     const char *predicate = value(tr, operand(tr, 1, 0), 1);
     const char *mask = value(tr, operand(tr, 2, 0), 32);
 
-    if (take_part(tr, "sync")) {
-        kind = take_part(tr, "all")      ? "VOTE_ALL"
-               : take_part(tr, "any")    ? "VOTE_ANY"
-               : take_part(tr, "uni")    ? "VOTE_UNI"
-               : take_part(tr, "ballot") ? "VOTE_BALLOT"
-                                         : NULL;
-    }
-    if (predicate == NULL || mask == NULL || kind == NULL || !take_type(tr, &type) ||
+    /* Code that was written by hand has the parts in either order. */
+    kind = take_part(tr, "all")      ? "VOTE_ALL"
+           : take_part(tr, "any")    ? "VOTE_ANY"
+           : take_part(tr, "uni")    ? "VOTE_UNI"
+           : take_part(tr, "ballot") ? "VOTE_BALLOT"
+                                     : NULL;
+    is_sync = take_part(tr, "sync") || is_sync;
+    if (predicate == NULL || mask == NULL || kind == NULL || !is_sync || !take_type(tr, &type) ||
         !is_taken(tr)) {
         return refuse(tr, "the instruction is not supported");
     }
