@@ -309,13 +309,16 @@ static void visit_stored(struct analysis *analysis, const struct access *access)
 
 static void check_waits(struct analysis *analysis)
 {
-    const struct ptx_instruction *awaited;
+    struct waits waits;
 
-    if (waits_find(&analysis->flow, &awaited) != CAPU_OK) {
+    if (waits_find(&analysis->flow, &waits) != CAPU_OK) {
         analysis->has_no_memory = true;
-    } else if (awaited != NULL) {
-        analysis->kernel->spins = true;
-        openness_add(analysis->kernel, awaited, "it may wait for another thread");
+        return;
+    }
+    analysis->kernel->waits = waits.has_some;
+    analysis->kernel->waits_for_others = waits.for_others != NULL;
+    if (waits.for_others != NULL) {
+        openness_add(analysis->kernel, waits.for_others, "it may wait for another kernel");
     }
 }
 

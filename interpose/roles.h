@@ -58,8 +58,10 @@ struct kernel {
     char reasons[KERNEL_REASONS][KERNEL_REASON_BYTES];
     bool reads_variables;
     bool writes_variables;
-    bool has_atomics; /* in any memory but its own registers */
-    bool spins;       /* may wait for another thread */
+    bool has_atomics;      /* in any memory but its own registers */
+    bool waits;            /* may wait for another thread, in a loop */
+    bool waits_for_others; /* for what it does not store to itself: for another kernel, or the host
+                            */
 };
 
 struct kernels {

@@ -249,7 +249,7 @@ capu_status slice_emit_with(const struct ptx_module *module, const struct kernel
                             .kernel = kernel,
                             .slice = slice,
                             .reads_variables = wish->variables && !kernel->writes_variables,
-                            .data_words = wish->data_words,
+                            .data_words = kernel->waits ? 0 : wish->data_words, /* it could hang */
                             .not_known = FLOW_UNKNOWN};
     int length = (int)kernel->name.length;
     capu_status status;

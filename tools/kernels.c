@@ -218,7 +218,7 @@ static bool json_kernel(const struct binary_image *image, const struct kernel *k
                      kernel->is_closed && doubt == NULL, "reasons", reasons, "parameters",
                      json_parameters(kernel), "words", json_words(kernel));
     (void)json_object_set_new(line, "atomics", json_boolean(kernel->has_atomics));
-    (void)json_object_set_new(line, "waits", json_boolean(kernel->spins));
+    (void)json_object_set_new(line, "waits", json_boolean(kernel->waits));
     (void)json_object_set_new(line, "reads_variables", json_boolean(kernel->reads_variables));
     (void)json_object_set_new(line, "writes_variables", json_boolean(kernel->writes_variables));
     return output_json(stdout, line);

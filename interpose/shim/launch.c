@@ -20,7 +20,7 @@
 /* Whether a kernel cannot run here; a line says why. */
 static bool is_refused(const struct code_kernel *kernel)
 {
-    if (kernel->roles != NULL && kernel->roles->spins) {
+    if (kernel->roles != NULL && kernel->roles->waits_for_others) {
         log_line("refused: the kernel %s waits for memory that another kernel or the host writes; "
                  "under a budget, kernels run one after the other",
                  kernel->name);

@@ -32,7 +32,7 @@ static const struct {
     {"choose", "0 exact, 1 exact, 3 exact"},
     {"listed", "listed has no slice: local memory"},
     {"by_shared", "0 whole, 1 exact"},
-    {"locked", "locked has no slice: it is open"},
+    {"locked", "0 whole, 1 exact"},
     {"largest", "0 whole, 1 exact"},
     {"widen", "0 exact, 1 exact"},
     {"assembly", "0 exact, 1 exact"},
@@ -54,8 +54,8 @@ static const struct {
     const char *path;
     unsigned slices, words, exact, covered;
 } files[] = {
-    {SLICE_SAMPLES, 13, 31, 21, 9}, {SLICE_CONTROL, 10, 22, 12, 4},
-    {SLICE_CUBLAS, 5, 22, 17, 7},   {SLICE_CLASSIFIER, 11, 29, 27, 11},
+    {SLICE_SAMPLES, 14, 33, 22, 10}, {SLICE_CONTROL, 10, 22, 12, 4},
+    {SLICE_CUBLAS, 5, 22, 17, 7},    {SLICE_CLASSIFIER, 11, 29, 27, 11},
     {SLICE_GPT, 18, 60, 57, 25},
 };
 

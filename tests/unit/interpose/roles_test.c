@@ -182,10 +182,28 @@ static const struct {
      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r1, [%r2];",
      "open:", "bulk copies"},
     {"a wait", "", "A: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.s32 %p1, %r3, 0; @%p1 bra A;",
-     "open: 0 read ids/unknown", "wait for another thread"},
+     "open: 0 read ids/unknown", "wait for another kernel"},
     {"a wait for the same word", "",
      "A: ld.global.u32 %r3, [%rd1]; setp.eq.s32 %p1, %r3, 0; @%p1 bra A;", "open: 0 read ids/data",
-     "wait for another thread"},
+     "wait for another kernel"},
+    {"a wait before a store to the word", "",
+     "A: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.s32 %p1, %r3, 0; @%p1 bra A;\n"
+     "st.global.u32 [%rd1], 0;",
+     "open: 0 updated ids/unknown", "wait for another kernel"},
+    {"a wait for other threads of the kernel", "",
+     "red.global.add.u32 [%rd1], 1;\n"
+     "A: ld.volatile.global.u32 %r3, [%rd1]; setp.lt.u32 %p1, %r3, 9; @%p1 bra A;\n"
+     "st.global.u32 [%rd2], 0;",
+     "closed: 0 atomic ids/unknown; 1 written ids/ids", NULL},
+    {"a wait for a word that only some threads store to", "",
+     "setp.eq.s32 %p2, %r1, 0; @%p2 bra B;\n"
+     "A: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.s32 %p1, %r3, 0; @%p1 bra A;\n"
+     "B: st.global.u32 [%rd1], 1;",
+     "closed: 0 updated ids/unknown", NULL},
+    {"a lock", "",
+     "A: atom.global.cas.b32 %r3, [%rd1], 0, 1; setp.ne.s32 %p1, %r3, 0; @%p1 bra A;\n"
+     "st.global.u32 [%rd2], 0; atom.global.exch.b32 %r3, [%rd1], 0;",
+     "closed: 0 atomic ids/unknown; 1 written ids/ids", NULL},
     {"a loop that nothing leaves", "", "A: st.global.u32 [%rd1], %r1; bra A;",
      "open: 0 written ids/ids", "a loop that nothing leaves"},
     {"a table of targets", "",

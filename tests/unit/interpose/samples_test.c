@@ -30,7 +30,7 @@ static const struct {
      "0+24 written unknown/ids; 0+32 written unknown/ids; 0+40 written unknown/ids",
      NULL},
     {"by_shared", "closed: 0 written unknown/ids; 1 read ids/ids", NULL},
-    {"locked", "open: 0 atomic ids/unknown; 1 updated ids/ids", "wait for another thread"},
+    {"locked", "closed: 0 atomic ids/unknown; 1 updated ids/ids", NULL},
     {"largest", "closed: 0 atomic ids/unknown; 1 read ids/ids", NULL},
     {"widen", "closed: 0 written ids/ids; 1 read ids/ids", NULL},
     {"assembly", "closed: 0 written ids/ids; 1 read ids/ids", NULL},
@@ -110,8 +110,9 @@ START_TEST(widths_and_facts)
     ck_assert(find(&kernels, "scatter")->has_atomics);
     ck_assert(find(&kernels, "by_variable")->reads_variables);
     ck_assert(!find(&kernels, "gather")->reads_variables);
-    ck_assert(find(&kernels, "locked")->spins);
-    ck_assert(!find(&kernels, "largest")->spins);
+    ck_assert(find(&kernels, "locked")->waits);
+    ck_assert(!find(&kernels, "locked")->waits_for_others);
+    ck_assert(!find(&kernels, "largest")->waits);
     /* The rate decides nothing, the count does. */
     kernel = find(&kernels, "step");
     ck_assert_uint_eq(kernel->parameter_bytes, 36);
