@@ -93,10 +93,10 @@ static CUresult copy_own(const struct copy *copy, const struct allocation *to,
         return DRIVER_INVALID_VALUE;
     }
     if (to != NULL) {
-        cut_range(copy->to, copy->bytes);
+        cut_range(core_context(), copy->to, copy->bytes);
     }
     if (from != NULL) {
-        cut_range(copy->from, copy->bytes);
+        cut_range(core_context(), copy->from, copy->bytes);
     }
     note_need(copy, to != NULL, from != NULL);
     if (to != NULL && from != NULL) {

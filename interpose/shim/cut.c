@@ -8,26 +8,40 @@
  */
 #include "interpose/shim/cut.h"
 
-#include "interpose/shim/core.h"
-
-#include "capuchin/capuchin.h"
+#include "base/array.h"
 
 enum {
     LEAST_PAGES = 8,  /* of a part: a smaller one is not worth a tensor */
     EDGES_SHARE = 16, /* of the budget: what shared pages may take */
     LARGE_SHARE = 2,  /* of the budget: a larger range is divided */
-    PIECE_SHARE = 8   /* of the budget: the pieces of such a range */
+    PIECE_SHARE = 8,  /* of the budget: the pieces of such a range */
+    MOST_NOTED = 1 << 16,
+    MOST_CHANGES = 8, /* times that tensors are cut between iterations */
+    MOST_IDLE = 4     /* iterations in a row after which nothing was cut */
 };
 
-/* Bytes of pages that cuts have made shared. Guarded by the core's lock. */
-static uint64_t edge_bytes;
+struct range {
+    uint64_t address, bytes;
+    bool is_divided; /* if it is large */
+};
+
+/* Guarded by the core's lock. */
+static struct {
+    uint64_t edge_bytes; /* of pages that cuts have made shared */
+    bool is_deferred;
+    struct range *noted;
+    size_t noted_count, noted_capacity;
+    unsigned change_count;
+    unsigned idle_count;
+} cuts;
 
 uint64_t cut_edge_bytes(void)
 {
-    return edge_bytes;
+    return cuts.edge_bytes;
 }
 
 struct cut {
+    capu_context *context;
     const capu_config *config;
     uint64_t first, last; /* of the tensor; last: after its end */
     uint64_t from, to;    /* of the part */
@@ -42,26 +56,36 @@ static uint64_t border_bytes(const struct cut *cut, uint64_t at)
                : cut->config->page_bytes;
 }
 
-/* Divides what is large into pieces. Pre: the range is a tensor. */
-static void divide(const struct cut *cut)
+/* The pieces that a range is divided into; 0: it is not. */
+static uint64_t piece_bytes(const struct cut *cut)
 {
     uint64_t page = cut->config->page_bytes;
     uint64_t piece = cut->config->budget_bytes / PIECE_SHARE / page * page;
-    uint64_t at = (cut->from + page - 1) / page * page;
 
-    if (piece < LEAST_PAGES * page ||
-        cut->to - cut->from <= cut->config->budget_bytes / LARGE_SHARE) {
-        return;
-    }
-    while (at + piece + LEAST_PAGES * page <= cut->to) {
-        if (capu_split(core_context(), (void *)(uintptr_t)at, piece) != CAPU_OK) {
-            return;
-        }
-        at += piece;
-    }
+    return !cut->is_divided || piece < LEAST_PAGES * page ||
+                   cut->to - cut->from <= cut->config->budget_bytes / LARGE_SHARE
+               ? 0
+               : piece;
 }
 
-static void cut_tensor(struct cut *cut)
+/* Divides what is large into pieces. Pre: the range is a tensor. */
+static bool divide(const struct cut *cut)
+{
+    uint64_t page = cut->config->page_bytes;
+    uint64_t piece = piece_bytes(cut);
+    uint64_t at = (cut->from + page - 1) / page * page;
+    bool is_divided = false;
+
+    while (piece > 0 && at + piece + LEAST_PAGES * page <= cut->to &&
+           capu_split(cut->context, (void *)(uintptr_t)at, piece) == CAPU_OK) {
+        is_divided = true;
+        at += piece;
+    }
+    return is_divided;
+}
+
+/* Where the tensor would be cut. False: nowhere, or it is not worth it. */
+static bool find_borders(struct cut *cut)
 {
     uint64_t least = LEAST_PAGES * cut->config->page_bytes;
     uint64_t cost;
@@ -74,50 +98,129 @@ static void cut_tensor(struct cut *cut)
         cut->to = cut->last;
     }
     if (cut->to - cut->from < least) {
-        return;
+        return false;
     }
     cost = border_bytes(cut, cut->from) + border_bytes(cut, cut->to);
-    if (cost > 0 && edge_bytes + cost > cut->config->budget_bytes / EDGES_SHARE) {
-        return;
+    return cost == 0 || cuts.edge_bytes + cost <= cut->config->budget_bytes / EDGES_SHARE;
+}
+
+static bool is_part(const struct cut *cut)
+{
+    return cut->from != cut->first || cut->to != cut->last;
+}
+
+/* Pre: find_borders. Whether the tensor is cut now. */
+static bool cut_tensor(const struct cut *cut)
+{
+    if (is_part(cut) &&
+        capu_split(cut->context, (void *)(uintptr_t)cut->from, cut->to - cut->from) != CAPU_OK) {
+        return false;
     }
-    if ((cut->from != cut->first || cut->to != cut->last) &&
-        capu_split(core_context(), (void *)(uintptr_t)cut->from, cut->to - cut->from) != CAPU_OK) {
-        return;
-    }
-    edge_bytes += cost;
-    if (cut->is_divided) {
-        divide(cut);
+    cuts.edge_bytes += border_bytes(cut, cut->from) + border_bytes(cut, cut->to);
+    return divide(cut) || is_part(cut);
+}
+
+static void note(struct range range)
+{
+    const struct range *last =
+        cuts.noted_count > 0 ? &cuts.noted[cuts.noted_count - 1] : &(struct range){0};
+
+    if ((last->address != range.address || last->bytes != range.bytes) &&
+        cuts.noted_count < MOST_NOTED &&
+        array_reserve(&cuts.noted, &cuts.noted_capacity, cuts.noted_count + 1,
+                      sizeof(cuts.noted[0]))) {
+        cuts.noted[cuts.noted_count++] = range;
     }
 }
 
-static void cut_tensors(uint64_t address, uint64_t end, bool is_divided)
+/* Cuts the tensors of a range, or, if cuts are deferred, finds out whether it would. Tensors with
+   contents only where `has_contents` allows it. */
+static bool handle(capu_context *context, struct range range, bool has_contents)
 {
+    uint64_t end = range.address + range.bytes;
+    uint64_t address = range.address;
+    bool is_cut = false;
+
     while (address < end) {
         capu_tensor_state state = {.size = sizeof(state)};
-        struct cut cut = {.config = capu_context_config(core_context()),
+        struct cut cut = {.context = context,
+                          .config = capu_context_config(context),
                           .from = address,
-                          .is_divided = is_divided};
+                          .is_divided = range.is_divided};
 
-        if (capu_tensor_query(core_context(), (void *)(uintptr_t)address, &state) != CAPU_OK) {
-            return;
+        if (capu_tensor_query(context, (void *)(uintptr_t)address, &state) != CAPU_OK) {
+            return is_cut;
         }
         cut.first = (uintptr_t)state.address;
         cut.last = cut.first + state.bytes;
         cut.to = end < cut.last ? end : cut.last;
-        if (state.is_zero && cut.config->mode != CAPU_MODE_OFF &&
-            state.bytes >= 2 * LEAST_PAGES * cut.config->page_bytes) {
-            cut_tensor(&cut);
+        if ((state.is_zero != 0 || has_contents) && cut.config->mode != CAPU_MODE_OFF &&
+            state.bytes >= 2 * LEAST_PAGES * cut.config->page_bytes && find_borders(&cut)) {
+            is_cut |= cuts.is_deferred ? is_part(&cut) || piece_bytes(&cut) > 0 : cut_tensor(&cut);
         }
         address = cut.last;
     }
+    return is_cut;
 }
 
-void cut_range(uint64_t address, uint64_t bytes)
+static void cut(capu_context *context, struct range range)
 {
-    cut_tensors(address, address + bytes, true);
+    if (handle(context, range, cuts.is_deferred) && cuts.is_deferred) {
+        note(range);
+    }
 }
 
-void cut_part(uint64_t address, uint64_t bytes)
+void cut_range(capu_context *context, uint64_t address, uint64_t bytes)
 {
-    cut_tensors(address, address + bytes, false);
+    cut(context, (struct range){address, bytes, true});
+}
+
+void cut_part(capu_context *context, uint64_t address, uint64_t bytes)
+{
+    cut(context, (struct range){address, bytes, false});
+}
+
+void cut_defer(bool is_deferred)
+{
+    cuts.is_deferred = is_deferred;
+}
+
+bool cut_noted(capu_context *context)
+{
+    bool was_deferred = cuts.is_deferred;
+    bool is_cut = false;
+
+    cuts.is_deferred = false;
+    for (size_t i = 0; i < cuts.noted_count; i++) {
+        is_cut |= handle(context, cuts.noted[i], true);
+    }
+    cuts.noted_count = 0;
+    cuts.is_deferred = was_deferred;
+    return is_cut;
+}
+
+void cut_note(capu_context *context, const capu_operand *operands, size_t count)
+{
+    for (size_t i = 0; i < count && cuts.is_deferred && cuts.idle_count < MOST_IDLE; i++) {
+        cut_part(context, (uintptr_t)operands[i].address, operands[i].bytes);
+    }
+}
+
+bool cut_operands(capu_context *context, const capu_operand *operands, size_t count)
+{
+    for (size_t i = 0; i < count && cuts.is_deferred; i++) {
+        cut_part(context, (uintptr_t)operands[i].address, operands[i].bytes);
+    }
+    return cut_noted(context);
+}
+
+void cut_between(capu_context *context)
+{
+    if (cuts.change_count >= MOST_CHANGES || !cut_noted(context)) {
+        cuts.noted_count = 0;
+        cuts.idle_count++;
+    } else {
+        cuts.change_count++;
+        cuts.idle_count = 0;
+    }
 }

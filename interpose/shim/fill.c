@@ -48,7 +48,7 @@ static CUresult fill_own(const struct fill *fill, const struct allocation *alloc
         fill->to % fill->unit != 0) {
         return DRIVER_INVALID_VALUE;
     }
-    cut_range(fill->to, bytes);
+    cut_range(core_context(), fill->to, bytes);
     if (fill->value == 0 && is_whole) {
         return core_result(capu_zero(core_context(), (void *)(uintptr_t)fill->to, bytes), name);
     }

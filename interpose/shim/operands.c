@@ -41,7 +41,7 @@ void operands_add_range(struct operands *operands, uint64_t address, uint64_t by
     left = allocation->bytes - (address - allocation->address);
     bytes = role == CAPU_READ && bytes > left ? left : bytes;
     if (bytes <= left) {
-        cut_range(address, bytes);
+        cut_range(core_context(), address, bytes);
     }
     operands_add(operands, address, bytes, role);
 }

@@ -8,6 +8,7 @@
  * to the allocation of its pointer, since C does not lead from one allocation to another.
  */
 #include "interpose/shim/alloc.h"
+#include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/reach_parts.h"
@@ -163,7 +164,7 @@ static CUresult add_exact(const struct range *range)
         return DRIVER_SUCCESS; /* memory of others */
     }
     if (is_in(range, met)) {
-        cut_part(range->lowest, range->end - range->lowest);
+        cut_part(core_context(), range->lowest, range->end - range->lowest);
         add(range->call->list, range->lowest, range->end - range->lowest, range->role);
         return DRIVER_SUCCESS;
     }
