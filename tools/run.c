@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <regex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@ enum key {
     KEY_HOST_BUDGET,
     KEY_REPORT,
     KEY_OPERANDS,
+    KEY_ITERATIONS,
+    KEY_ITERATION_KERNEL,
     KEY_PRETEND,
     KEY_STRICT,
     KEY_JIT,
@@ -42,6 +45,8 @@ struct settings {
     const char *mode;
     const char *report;
     const char *operands;
+    const char *iterations;
+    const char *iteration_kernel;
     const char *pretend;
     const char *driver;
     bool is_strict;
@@ -71,9 +76,25 @@ static const char *check_size(const char *option, const char *argument, struct a
     return argument;
 }
 
+/* A regular expression, as the library reads it. */
+static const char *check_pattern(const char *argument, struct argp_state *state)
+{
+    char why[256];
+    regex_t pattern;
+    int result = regcomp(&pattern, argument, REG_EXTENDED | REG_NOSUB);
+
+    if (result != 0) {
+        (void)regerror(result, &pattern, why, sizeof(why));
+        argp_error(state, "--iteration-kernel %s: %s", argument, why);
+    } else {
+        regfree(&pattern);
+    }
+    return argument;
+}
+
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
-    static const char *const modes[] = {"passive", "off", NULL};
+    static const char *const modes[] = {"passive", "guided", "off", NULL};
     struct settings *settings = state->input;
 
     switch (key) {
@@ -94,6 +115,12 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_OPERANDS:
         settings->operands = argument;
+        return 0;
+    case KEY_ITERATIONS:
+        settings->iterations = argument;
+        return 0;
+    case KEY_ITERATION_KERNEL:
+        settings->iteration_kernel = check_pattern(argument, state);
         return 0;
     case KEY_STRICT:
         settings->is_strict = true;
@@ -234,7 +261,9 @@ static bool set_environment(const struct settings *settings, const char *library
            set("CAPU_RUN_VERIFY", settings->verifies ? "1" : NULL) &&
            set("CAPU_RUN_TRUST", settings->trusts_parameters ? "1" : NULL) &&
            set_file("CAPU_RUN_REPORT", settings->report) &&
-           set_file("CAPU_RUN_OPERANDS", settings->operands) && set_preload(library);
+           set_file("CAPU_RUN_OPERANDS", settings->operands) &&
+           set_file("CAPU_RUN_ITERATIONS", settings->iterations) &&
+           set("CAPU_RUN_ITERATION_KERNEL", settings->iteration_kernel) && set_preload(library);
 }
 
 /* Returns only if the program cannot be started. */
@@ -276,7 +305,13 @@ int run_main(int argc, char **argv)
         {"host-budget", KEY_HOST_BUDGET, "SIZE", 0,
          "host memory for what does not fit (default: 40 % of what is available)", 0},
         {"mode", KEY_MODE, "MODE", 0,
-         "passive: evict when memory runs out (default); off: evict nothing", 0},
+         "passive: evict when memory runs out (default); guided: also find the iterations of the "
+         "program, and plan them; off: evict nothing",
+         0},
+        {"iteration-kernel", KEY_ITERATION_KERNEL, "REGEX", 0,
+         "guided: each launch of a kernel whose name matches begins an iteration (default: found "
+         "from what repeats)",
+         0},
         {"pretend", KEY_PRETEND, "SIZE", 0,
          "the device memory that the program is told of (default: the device's)", 0},
         {"strict", KEY_STRICT, NULL, 0,
@@ -293,6 +328,8 @@ int run_main(int argc, char **argv)
          "kernels whose code is not understood touch only the allocations that addresses in their "
          "parameters lead to; wrong results where that is not so",
          0},
+        {"iterations", KEY_ITERATIONS, "FILE", 0,
+         "guided: write a line per iteration, which `capuchin explain` reads", 0},
         {"verify", KEY_VERIFY, NULL, 0,
          "at the first launches of each kernel, check that it changes only the memory that it is "
          "taken to store to; not with --strict, which does more where it can",

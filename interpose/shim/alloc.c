@@ -8,11 +8,13 @@
 #include "interpose/shim/core.h"
 #include "interpose/shim/floor.h"
 #include "interpose/shim/handlers.h"
+#include "interpose/shim/iteration.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/settings.h"
 
 #include "base/array.h"
+#include "interpose/ordinals.h"
 
 #include <string.h>
 
@@ -25,6 +27,7 @@ static struct {
     uint64_t bytes; /* of all of them */
     uint64_t generation;
     uint64_t peak_bytes;
+    struct ordinals ordinals;
     uint64_t next_id; /* the driver's own begin at 1 as well, but below 2^62 */
 } allocations = {.next_id = (uint64_t)1 << 62};
 
@@ -132,6 +135,10 @@ static CUresult take(size_t bytes, uint64_t *address)
         return DRIVER_OUT_OF_MEMORY;
     }
     result = core_result(take_block(bytes, &allocation.block), "cuMemAlloc");
+    if (result == DRIVER_SUCCESS && !ordinals_take(&allocations.ordinals, &allocation.ordinal)) {
+        (void)capu_free(core_context(), allocation.block);
+        result = DRIVER_OUT_OF_MEMORY;
+    }
     if (result != DRIVER_SUCCESS) {
         return result;
     }
@@ -158,9 +165,11 @@ static CUresult give(const struct allocation *allocation)
     CUresult result;
 
     floor_note_allocation(core_context(), allocation->address, true);
+    iteration_free(core_context(), allocation->ordinal);
     result = core_result(capu_free(core_context(), allocation->block), "cuMemFree");
 
     if (result == DRIVER_SUCCESS) {
+        ordinals_give(&allocations.ordinals, allocation->ordinal);
         allocations.bytes -= allocation->bytes;
         allocations.count--;
         allocations.generation++;
@@ -311,6 +320,7 @@ CUresult on_cuDevicePrimaryCtxReset_v2(CUdevice device)
     if (result != DRIVER_SUCCESS) {
         return result;
     }
+    iteration_close(core_context());
     while (allocations.count > 0 && result == DRIVER_SUCCESS) {
         result = give(&allocations.list[allocations.count - 1]);
     }

@@ -8,8 +8,9 @@
 struct allocation {
     uint64_t address; /* as the program knows it */
     uint64_t bytes;
-    void *block; /* what the library has given; the address is in it */
-    uint64_t id; /* no other allocation has it */
+    void *block;      /* what the library has given; the address is in it */
+    uint64_t id;      /* no other allocation has it */
+    uint64_t ordinal; /* the lowest number that no other one has now */
 };
 
 /* All of them, by address. Valid until the next allocation or free. */

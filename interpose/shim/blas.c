@@ -2,6 +2,7 @@
 #include "interpose/shim/blas.h"
 
 #include "interpose/shim/core.h"
+#include "interpose/shim/iteration.h"
 
 #include "base/array.h"
 
@@ -168,6 +169,7 @@ cublasStatus_t blas_begin(cublasHandle_t handle, struct operands *operands, cons
     if (operands->has_failed) {
         return BLAS_ALLOC_FAILED;
     }
+    iteration_event(core_context(), name, PERIOD_LAUNCH);
     result = core_begin(name);
     if (result == DRIVER_SUCCESS) {
         core_guard_begin();
@@ -194,6 +196,7 @@ static void add_hull(struct operands *operands, const struct blas_matrix *matrix
     if (matrix->rows <= 0 || matrix->columns <= 0 || matrix->count <= 0 || address == 0) {
         return;
     }
+    operands_note_pointer(address);
     if (apart < 0) {
         address -= (uint64_t)-apart * matrix->element_bytes;
         apart = -apart;

@@ -10,6 +10,8 @@
 #include "interpose/shim/cut.h"
 #include "interpose/shim/floor.h"
 #include "interpose/shim/handlers.h"
+#include "interpose/shim/iteration.h"
+#include "interpose/shim/operands.h"
 #include "interpose/shim/real_calls.h"
 
 struct copy {
@@ -82,16 +84,45 @@ static void note_need(const struct copy *copy, bool to_is_ours, bool from_is_our
     floor_note(core_context(), ends, count);
 }
 
+/* A copy of pageable memory, or on the device, by the library. */
+static capu_status copy_once(const struct copy *copy, bool to_is_ours, bool from_is_ours)
+{
+    void *to = (void *)(uintptr_t)copy->to;
+    const void *from = (const void *)(uintptr_t)copy->from;
+
+    return to_is_ours && from_is_ours ? capu_copy(core_context(), to, from, copy->bytes)
+           : to_is_ours               ? capu_upload(core_context(), to, from, copy->bytes)
+                                      : capu_download(core_context(), to, from, copy->bytes);
+}
+
+static CUresult copy_by_library(const struct copy *copy, bool to_is_ours, bool from_is_ours)
+{
+    capu_status status = copy_once(copy, to_is_ours, from_is_ours);
+
+    if (status == CAPU_OVER_BUDGET && cut_noted(core_context())) {
+        status = copy_once(copy, to_is_ours, from_is_ours);
+    }
+    return core_result(status, to_is_ours && from_is_ours ? "copy on the device"
+                               : to_is_ours               ? "upload"
+                                                          : "download");
+}
+
+static void note_event(uint64_t to, uint64_t from, bool is_from_host)
+{
+    operands_note_pointer(to);
+    operands_note_pointer(from);
+    iteration_event(core_context(), is_from_host ? "copy from the host" : "copy",
+                    is_from_host ? PERIOD_COPY_IN : PERIOD_OTHER);
+}
+
 /* At least one end is ours. */
 static CUresult copy_own(const struct copy *copy, const struct allocation *to,
                          const struct allocation *from)
 {
-    void *own_to = (void *)(uintptr_t)copy->to;
-    const void *own_from = (const void *)(uintptr_t)copy->from;
-
     if (reaches_out(to, copy->to, copy->bytes) || reaches_out(from, copy->from, copy->bytes)) {
         return DRIVER_INVALID_VALUE;
     }
+    note_event(copy->to, copy->from, from == NULL);
     if (to != NULL) {
         cut_range(core_context(), copy->to, copy->bytes);
     }
@@ -99,18 +130,9 @@ static CUresult copy_own(const struct copy *copy, const struct allocation *to,
         cut_range(core_context(), copy->from, copy->bytes);
     }
     note_need(copy, to != NULL, from != NULL);
-    if (to != NULL && from != NULL) {
-        return core_result(capu_copy(core_context(), own_to, own_from, copy->bytes),
-                           "copy on the device");
-    }
-    if (!is_pageable(to != NULL ? copy->from : copy->to)) {
-        return copy_by_driver(copy, to != NULL);
-    }
-    return to != NULL
-               ? core_result(capu_upload(core_context(), own_to, own_from, copy->bytes), "upload")
-               : core_result(capu_download(core_context(), (void *)(uintptr_t)copy->to, own_from,
-                                           copy->bytes),
-                             "download");
+    return (to != NULL && from != NULL) || is_pageable(to != NULL ? copy->from : copy->to)
+               ? copy_by_library(copy, to != NULL, from != NULL)
+               : copy_by_driver(copy, to != NULL);
 }
 
 /* Takes the lock and finds the ends. Earlier work is waited for without the lock if the copy would
@@ -254,7 +276,11 @@ static CUresult begin_shaped(const struct end *to, const struct end *from, const
     if (result == DRIVER_SUCCESS) {
         result = add_end(to, size, is_whole ? CAPU_WRITE : CAPU_UPDATE);
     }
-    return result == DRIVER_SUCCESS ? core_begin("copy") : result;
+    if (result == DRIVER_SUCCESS) {
+        note_event(to->address, from->address, from->type == MEMORY_HOST);
+        result = core_begin("copy");
+    }
+    return result;
 }
 
 static CUresult shaped_2d(const struct copy_2d *copy, CUstream stream)

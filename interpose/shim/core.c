@@ -2,7 +2,9 @@
 #define _GNU_SOURCE /* dladdr */
 #include "interpose/shim/core.h"
 
+#include "interpose/shim/cut.h"
 #include "interpose/shim/floor.h"
+#include "interpose/shim/iteration.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/settings.h"
@@ -112,6 +114,9 @@ static capu_status create(CUdevice device)
     config.mode = settings->mode;
     config.strict = settings->is_strict;
     config.clear_fresh = 1; /* programs read memory that they never wrote */
+    /* Iterations are guessed: what one does not read another one may. */
+    config.keep_contents = 1;
+    config.report_path = settings->iterations_path;
     config.budget_bytes = budget_of(settings, device);
     config.host_budget_bytes = settings->host_bytes;
     config.error = error;
@@ -158,6 +163,7 @@ CUresult core_enter(void)
 
     (void)pthread_mutex_lock(&core.lock);
     core.operand_count = 0; /* of an access that was not begun */
+    iteration_forget_pointers();
     if (core.context == NULL) {
         result = core.has_failed ? DRIVER_NOT_SUPPORTED : open_core();
     }
@@ -246,7 +252,12 @@ CUresult core_begin(const char *name)
     capu_status status;
 
     floor_note(core.context, core.operands, core.operand_count);
+    cut_note(core.context, core.operands, core.operand_count);
     status = capu_access_begin(core.context, &op);
+    if (status == CAPU_OVER_BUDGET &&
+        cut_operands(core.context, core.operands, core.operand_count)) {
+        status = capu_access_begin(core.context, &op);
+    }
     if (status == CAPU_OK && core.begun != NULL) {
         core.begun(name, core.operands, core.operand_count);
     }
@@ -284,5 +295,9 @@ CUresult core_settle(CUresult result)
 
 CUresult core_wait(void)
 {
-    return real_calls()->cuStreamSynchronize(core_stream(NULL));
+    uint64_t begun = iteration_wait_begin();
+    CUresult result = real_calls()->cuStreamSynchronize(core_stream(NULL));
+
+    iteration_wait_end(begun);
+    return result;
 }

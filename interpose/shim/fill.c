@@ -5,6 +5,8 @@
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
 #include "interpose/shim/handlers.h"
+#include "interpose/shim/iteration.h"
+#include "interpose/shim/operands.h"
 #include "interpose/shim/real_calls.h"
 
 static const char name[] = "memset";
@@ -37,6 +39,15 @@ static CUresult enqueue(const struct fill *fill)
     }
 }
 
+static capu_status zero(uint64_t to, uint64_t bytes)
+{
+    capu_status status = capu_zero(core_context(), (void *)(uintptr_t)to, bytes);
+
+    return status == CAPU_OVER_BUDGET && cut_noted(core_context())
+               ? capu_zero(core_context(), (void *)(uintptr_t)to, bytes)
+               : status;
+}
+
 static CUresult fill_own(const struct fill *fill, const struct allocation *allocation)
 {
     uint64_t row = (uint64_t)fill->width * fill->unit;
@@ -48,9 +59,11 @@ static CUresult fill_own(const struct fill *fill, const struct allocation *alloc
         fill->to % fill->unit != 0) {
         return DRIVER_INVALID_VALUE;
     }
+    operands_note_pointer(fill->to);
+    iteration_event(core_context(), name, PERIOD_OTHER);
     cut_range(core_context(), fill->to, bytes);
     if (fill->value == 0 && is_whole) {
-        return core_result(capu_zero(core_context(), (void *)(uintptr_t)fill->to, bytes), name);
+        return core_result(zero(fill->to, bytes), name);
     }
     if (!core_add(fill->to, bytes, is_whole ? CAPU_WRITE : CAPU_UPDATE)) {
         return DRIVER_OUT_OF_MEMORY;

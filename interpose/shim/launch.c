@@ -6,6 +6,7 @@
 #include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/handlers.h"
+#include "interpose/shim/iteration.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/operands.h"
 #include "interpose/shim/reach.h"
@@ -57,6 +58,7 @@ static CUresult begin(CUfunction function, struct code_kernel *kernel, const str
     if (result != DRIVER_SUCCESS || operands.has_failed) {
         return result != DRIVER_SUCCESS ? result : DRIVER_OUT_OF_MEMORY;
     }
+    iteration_event(core_context(), kernel->name, PERIOD_LAUNCH);
     is_watched = verify_wait(kernel);
     result = core_begin(kernel->name);
     if (result == DRIVER_OUT_OF_MEMORY && kernel->reason != NULL && !kernel->is_trusted) {

@@ -4,11 +4,21 @@
 #include "interpose/shim/alloc.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
+#include "interpose/shim/iteration.h"
 
 void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role)
 {
     operands->bytes += bytes;
     operands->has_failed |= !core_add(address, bytes, role);
+}
+
+void operands_note_pointer(uint64_t address)
+{
+    const struct allocation *allocation = alloc_find(address);
+
+    if (allocation != NULL) {
+        iteration_add_pointer(allocation->ordinal, address - allocation->address);
+    }
 }
 
 void operands_add_all(struct operands *operands)

@@ -13,6 +13,10 @@ struct operands {
     bool has_failed; /* no host memory */
 };
 
+/* Adds a pointer of a call to the event that it is (iteration.h): of a kernel, or of a copy. The
+   ranges below are added as they are. */
+void operands_note_pointer(uint64_t address);
+
 /* A range within one allocation, as it is. */
 void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role);
 

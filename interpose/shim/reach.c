@@ -179,6 +179,20 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
     return result;
 }
 
+/* What iterations are found by. */
+static void note_pointers(const struct code_kernel *kernel)
+{
+    for (size_t i = 0; i < kernel->roles->word_count; i++) {
+        uint32_t offset = 0;
+        uint64_t pointer;
+
+        while (parameters_next(found.block, kernel->roles, &kernel->roles->words[i], &offset,
+                               &pointer)) {
+            operands_note_pointer(pointer);
+        }
+    }
+}
+
 CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
                    struct operands *operands)
 {
@@ -188,6 +202,7 @@ CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
     if (!parameters_block(&launch->parameters, kernel->roles, found.block)) {
         return DRIVER_INVALID_VALUE;
     }
+    note_pointers(kernel);
     if (reach != NULL && reach->function != NULL) {
         return add_sliced(kernel, launch, operands);
     }

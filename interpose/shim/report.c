@@ -7,6 +7,7 @@
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
 #include "interpose/shim/floor.h"
+#include "interpose/shim/iteration.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/outside.h"
 #include "interpose/shim/passed.h"
@@ -118,6 +119,45 @@ static void write_passed(FILE *file)
     }
 }
 
+static const char *anchor_text(enum period_anchor anchor)
+{
+    switch (anchor) {
+    case PERIOD_BY_COPY:
+        return "a copy from the host";
+    case PERIOD_BY_WAIT:
+        return "what follows the longest wait";
+    case PERIOD_BY_PLACE:
+        return "one that occurs once";
+    default:
+        return "as --iteration-kernel says";
+    }
+}
+
+static void write_iterations(FILE *file, const capu_context *context)
+{
+    struct iteration_figures figures;
+
+    if (capu_context_config(context)->mode != CAPU_MODE_GUIDED) {
+        return;
+    }
+    figures = iteration_figures();
+    fprintf(file, "iterations: %" PRIu64 "\n", figures.count);
+    if (figures.state.anchor == PERIOD_NONE) {
+        fprintf(file, "no period was found\n");
+        return;
+    }
+    fprintf(
+        file, "period: %zu calls, begun by %s (%s), found %" PRIu64 " times, %" PRIu64 " pauses\n",
+        figures.state.events, figures.name != NULL ? figures.name : "none",
+        anchor_text(figures.state.anchor), figures.state.found_count, figures.state.pause_count);
+    fprintf(file, "guided iterations: %" PRIu64 ", %" PRIu64 " of them by a plan without places\n",
+            figures.guided_count, figures.unplaced_count);
+    fprintf(file, "iterations that left their plan: %" PRIu64 "\n", figures.diverged_count);
+    fprintf(file, "iterations without a plan: %" PRIu64 "\n", figures.unplanned_count);
+    fprintf(file, "stalls: %" PRIu64 " ns in the %" PRIu64 " iterations that were timed\n",
+            figures.stall_ns, figures.timed_count);
+}
+
 __attribute__((destructor)) static void write_report(void)
 {
     const struct settings *settings = settings_get();
@@ -134,6 +174,7 @@ __attribute__((destructor)) static void write_report(void)
         return;
     }
     write_memory(file, core_context());
+    write_iterations(file, core_context());
     write_kernels(file);
     write_verified(file);
     write_passed(file);

@@ -62,6 +62,8 @@ static void read_all(void)
     settings.is_managed = true;
     if (strcmp(mode, "passive") == 0) {
         settings.mode = CAPU_MODE_PASSIVE;
+    } else if (strcmp(mode, "guided") == 0) {
+        settings.mode = CAPU_MODE_GUIDED;
     } else if (strcmp(mode, "off") == 0) {
         settings.mode = CAPU_MODE_OFF;
     } else {
@@ -73,6 +75,8 @@ static void read_all(void)
     settings.trusts_parameters = variable("CAPU_RUN_TRUST") != NULL;
     settings.report_path = variable("CAPU_RUN_REPORT");
     settings.operands_path = variable("CAPU_RUN_OPERANDS");
+    settings.iterations_path = variable("CAPU_RUN_ITERATIONS");
+    settings.iteration_kernel = variable("CAPU_RUN_ITERATION_KERNEL");
     read_budget();
     read_size("CAPU_RUN_HOST_BUDGET", &settings.host_bytes);
     read_size("CAPU_RUN_PRETEND", &settings.pretend_bytes);

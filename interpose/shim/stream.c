@@ -5,13 +5,18 @@
  */
 #include "interpose/shim/core.h"
 #include "interpose/shim/handlers.h"
+#include "interpose/shim/iteration.h"
 #include "interpose/shim/real_calls.h"
 
 #include <stdlib.h>
 
 CUresult on_cuStreamSynchronize(CUstream stream)
 {
-    return real_calls()->cuStreamSynchronize(core_stream(stream));
+    uint64_t begun = iteration_wait_begin();
+    CUresult result = real_calls()->cuStreamSynchronize(core_stream(stream));
+
+    iteration_wait_end(begun);
+    return result;
 }
 
 CUresult on_cuStreamQuery(CUstream stream)
@@ -21,7 +26,11 @@ CUresult on_cuStreamQuery(CUstream stream)
 
 CUresult on_cuCtxSynchronize(void)
 {
-    return real_calls()->cuCtxSynchronize();
+    uint64_t begun = iteration_wait_begin();
+    CUresult result = real_calls()->cuCtxSynchronize();
+
+    iteration_wait_end(begun);
+    return result;
 }
 
 CUresult on_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)

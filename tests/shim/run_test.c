@@ -13,7 +13,7 @@
 
 #define ALONE \
     SANITIZERS "LD_LIBRARY_PATH=" DRIVER_FOLDER " PTX_DRIVER_MEMORY=64MiB PTX_DRIVER_FOREIGN=1 "
-#define RUN ALONE "CAPUCHIN_DEVICE=host " CAPUCHIN_COMMAND " run "
+#define RUN ALONE "CAPUCHIN_DEVICE=host CAPUCHIN_WAIT_FOR_PLAN=1 " CAPUCHIN_COMMAND " run "
 
 static char alone[OUTPUT_BYTES];
 static char output[OUTPUT_BYTES];
@@ -97,6 +97,34 @@ START_TEST(test_memory_of_others)
            "taken by others: 0 bytes of device memory at the end, at most 65536\n");
     expect(RUN "--budget 60KiB " PRODUCTS, 1, "cublasCreate_v2: error 3\n");
     check_contains(output, "capuchin: cuMemAlloc_v2 by libraries of CUDA: 65536 bytes do not fit");
+}
+END_TEST
+
+/* Steps that repeat, and some that do not: they keep memory that others free, read what others
+   overwrite, do more or less. At most nine tensors of 256 KiB; an op names two. */
+START_TEST(test_guided)
+{
+    static const int unusual[] = {22, 12, 16};
+    char part[32];
+    char options[1024];
+
+    snprintf(part, sizeof(part), "steps %d", unusual[_i]);
+    check_same(part, _i == 0 ? "--mode guided --budget 1700KiB" : "--mode guided --budget 900KiB");
+    check_same(part, _i == 0 ? "--mode guided --budget 900KiB --strict"
+                             : "--mode guided --budget 600KiB --iteration-kernel scale");
+    snprintf(options, sizeof(options),
+             RUN "--mode guided --budget 900KiB --report /dev/stdout " WORK " %s", part);
+    expect(options, 0, "\nperiod: 14 calls, begun by copy from the host (a copy from the host), ");
+    check_contains(output, unusual[_i] == 22   ? "\niterations: 20\n"
+                           : unusual[_i] == 12 ? "\niterations: 15\n"
+                                               : "\niterations: 19\n");
+    if (unusual[_i] == 22) {
+        const char *guided = strstr(output, "\nguided iterations: ");
+
+        ck_assert_ptr_nonnull(guided); /* what is read of the reports: two may be missing */
+        ck_assert_int_ge(atoi(guided + strlen("\nguided iterations: ")), 17);
+        check_contains(output, "\niterations that left their plan: 0\n");
+    }
 }
 END_TEST
 
@@ -407,8 +435,9 @@ START_TEST(test_wrong_options)
     expect(RUN "--budget 120% /bin/true", 2, "--budget 120%");
     expect(RUN "--host-budget x /bin/true", 2, "--host-budget x: not a size");
     expect(RUN "--pretend 0 /bin/true", 2, "--pretend 0: must be at least 1");
-    expect(RUN "--mode guided /bin/true", 2, "--mode guided: not");
     expect(RUN "--verify --strict /bin/true", 2, "--verify cannot be combined with --strict");
+    expect(RUN "--mode manual /bin/true", 2, "--mode manual: not");
+    expect(RUN "--iteration-kernel '(' /bin/true", 2, "--iteration-kernel (: ");
     expect(RUN "--driver /nowhere/libcuda.so.1 /bin/true", 2,
            "--driver /nowhere/libcuda.so.1: No such file");
 }
@@ -477,6 +506,7 @@ int main(void)
 
     tcase_add_test(cases, test_same_results);
     tcase_add_test(cases, test_memory_of_others);
+    tcase_add_loop_test(cases, test_guided, 0, 3);
     tcase_add_test(cases, test_budget_is_kept);
     tcase_add_test(cases, test_operands);
     tcase_add_test(cases, test_products);

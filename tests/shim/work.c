@@ -499,6 +499,79 @@ static int several(void)
     return 0;
 }
 
+/* Steps that allocate and free memory, of which some differ from the others: they keep what others
+   free, read what others overwrite, do more or less. `unusual`: from which step on. */
+enum { STEPS = 22, KEPT = 6 };
+
+static CUdeviceptr copy_of(CUdeviceptr from)
+{
+    CUdeviceptr to = allocate(TENSOR_BYTES);
+
+    CU(cuMemcpyDtoD_v2, to, from, TENSOR_BYTES);
+    return to;
+}
+
+static void step(const CUdeviceptr *tensors, CUdeviceptr late, int number, int unusual)
+{
+    int kind = number < unusual ? 0 : number - unusual;
+    CUdeviceptr first = copy_of(tensors[0]);
+    CUdeviceptr second;
+    CUdeviceptr third = 0;
+
+    for (int i = 1; i < KEPT; i++) {
+        scale(tensors[i], i == 1 ? first : tensors[i - 1], 0.5f, NULL);
+    }
+    if (kind != 1) {
+        CU(cuMemFree_v2, first);
+    }
+    second = copy_of(tensors[KEPT - 1]);
+    if (kind == 2) {
+        print_tensor("late", late);
+    } else {
+        CU(cuMemcpyDtoD_v2, late, second, TENSOR_BYTES);
+    }
+    if (kind == 3) {
+        third = copy_of(late);
+    }
+    for (int i = KEPT - 1; i > 0 && kind != 4; i--) {
+        add(tensors[i - 1], i == 3 ? second : tensors[i], NULL);
+    }
+    if (kind == 1) {
+        print_tensor("first", first);
+        CU(cuMemFree_v2, first);
+    }
+    CU(cuMemFree_v2, second);
+    if (kind == 3) {
+        print_tensor("third", third);
+        CU(cuMemFree_v2, third);
+    }
+}
+
+static int steps(int unusual)
+{
+    static float input[ELEMENTS];
+    CUdeviceptr tensors[KEPT];
+    CUdeviceptr late;
+
+    start();
+    for (int i = 0; i < KEPT; i++) {
+        tensors[i] = allocate(TENSOR_BYTES);
+    }
+    late = allocate(TENSOR_BYTES);
+    for (int number = 0; number < STEPS; number++) {
+        for (int i = 0; i < ELEMENTS; i++) {
+            input[i] = (float)((i + number) % 100) / 9.0f;
+        }
+        CU(cuMemcpyHtoD_v2, tensors[0], input, TENSOR_BYTES);
+        step(tensors, late, number, unusual);
+    }
+    for (int i = 0; i < KEPT; i++) {
+        print_tensor("tensor", tensors[i]);
+    }
+    print_tensor("late", late);
+    return 0;
+}
+
 /* The child of a fork is left alone. */
 static int forked(void)
 {
@@ -535,6 +608,7 @@ int main(int argc, char **argv)
            : strcmp(part, "forms") == 0   ? forms()
            : strcmp(part, "reload") == 0  ? reload()
            : strcmp(part, "forked") == 0  ? forked()
+           : strcmp(part, "steps") == 0   ? steps(argc > 2 ? atoi(argv[2]) : STEPS)
            : strcmp(part, "threads") == 0 ? several()
            : strcmp(part, "beside") == 0  ? beside(argc > 2)
                                           : 2;
