@@ -1,7 +1,7 @@
 #!/bin/bash
 # traps.sh COMMAND LIBRARIES PROGRAM PER_THREAD: runs the traps, built with both kinds of default stream, over the
 # driver in LIBRARIES: alone, and by `COMMAND run` within 75 and 55 % of what they allocate, or the floor that the
-# report names if that is more; plain and strict. What they print must be the same to the byte.
+# report names if that is more; plain, strict and guided, with iterations that begin anywhere. What they print must be the same to the byte.
 set -u
 command=$1 libraries=$2 program=$3 per_thread=$4
 work=$(mktemp -d) || exit 2
@@ -54,6 +54,8 @@ grep -q '^100 done$' "$work/operands" || fail "hardly anything was compared"
 for percent in 75 55; do
     run $((peak * percent / 100)) "$program"
     run $((peak * percent / 100)) --strict "$program"
+    run $((peak * percent / 100)) --mode guided --iteration-kernel . "$program"
+    [ "$(reported 'iterations: ')" -gt 20 ] || fail "no iterations"
 done
 grep -Eq '^launches: 140 of closed kernels, 0 of open ones$' "$work/report" || fail "launches"
 for passed in 'cuMemAllocManaged: 1 calls, 65536' 'cuMemHostRegister_v2: 1 calls, 65536' \
