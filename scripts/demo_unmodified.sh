@@ -1,13 +1,13 @@
 #!/bin/bash
 # scripts/demo_unmodified.sh BUILD: runs a CUDA program that knows nothing of the library, without a GPU:
-# alone on a device that is too small for it, and there by `capuchin run`. Its device code is executed
-# by the test driver of tests/ptx.
+# alone on a device that is too small for it, and there by `capuchin run`, in passive and in guided mode. Its
+# device code is executed by the test driver of tests/ptx.
 set -u
 build=$(cd "$1" && pwd) || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 program=$build/tests/ptx/classifier
-steps=${STEPS:-6}
+steps=${STEPS:-8}
 memory=900KiB
 export LD_LIBRARY_PATH=$build/tests/ptx/lib PTX_DRIVER_FOREIGN=1 CAPUCHIN_DEVICE=host
 
@@ -33,3 +33,12 @@ cmp "$work/ample" "$work/small" || fail "the outputs DIFFER"
 echo
 echo "Outputs: identical, $(wc -c <"$work/ample") bytes. The report:"
 cat "$work/report"
+echo
+echo "And in guided mode, which finds the program's iterations and plans them:"
+PTX_DRIVER_MEMORY=$memory "$build/bin/capuchin" run --mode guided --budget 800KiB --report "$work/report" \
+    --iterations "$work/iterations" -- "$program" "$steps" >"$work/guided" || fail "the program failed in guided mode"
+cmp "$work/ample" "$work/guided" || fail "the outputs DIFFER"
+echo "Outputs: identical. From the report:"
+sed -n '/^iterations: /,/^stalls: /p' "$work/report"
+echo
+"$build/bin/capuchin" explain "$work/iterations"
