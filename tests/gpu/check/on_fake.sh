@@ -25,9 +25,12 @@ rm "$bin/gpu_claims"
 printf '#!/bin/sh\necho "a library: a warning" >&2\nexec "%s" "$@"\n' "$programs/tests/gpu_claims_on_fake" \
     >"$bin/gpu_claims" && chmod +x "$bin/gpu_claims"
 ln -s "$programs/bin/capuchin" "$bin/capuchin"
+# The test of the kernels runs on the test driver, whatever gpu_check.sh finds of CUDA.
+driver=$programs/tests/ptx/lib
 cat >"$bin/kernels_gpu_test" <<END
 #!/bin/sh
-KERNELS_SMALL=1 KERNELS_CUBLAS=$programs/tests/ptx/lib/libcublas.so.13 exec "$programs/tests/kernels_on_ptx_test" "\$@"
+export KERNELS_SMALL=1 LD_LIBRARY_PATH="$driver" KERNELS_CUBLAS="$driver/libcublas.so.13"
+PTX_CACHE="$programs/tests/ptx/cache" exec "$programs/tests/kernels_on_ptx_test" "\$@"
 END
 chmod +x "$bin/kernels_gpu_test"
 ln -s "$programs/tests/device_contract_cuda_test" "$bin/device_contract_gpu_test"
