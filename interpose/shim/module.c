@@ -4,6 +4,7 @@
 #include "interpose/shim/core.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/log.h"
+#include "interpose/shim/reach.h"
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/settings.h"
 
@@ -50,6 +51,7 @@ static CUresult forget(CUresult result, const void *handle)
     if (entered == DRIVER_SUCCESS) {
         code_remove(handle);
         core_leave();
+        reach_unload();
     }
     return entered;
 }

@@ -2,7 +2,9 @@
 #include "interpose/shim/reach_parts.h"
 
 #include "interpose/shim/alloc.h"
+#include "interpose/shim/core.h"
 #include "interpose/shim/reach_cache.h"
+#include "interpose/shim/real_calls.h"
 #include "interpose/shim/settings.h"
 
 #include <pthread.h>
@@ -32,7 +34,8 @@ static struct {
 
 bool reach_is_due(const struct code_kernel *kernel)
 {
-    return kernel->reason == NULL && settings_get()->mode != CAPU_MODE_OFF &&
+    return kernel->reason == NULL && !kernel->roles->waits_for_others &&
+           settings_get()->mode != CAPU_MODE_OFF &&
            __atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE) == NULL;
 }
 
@@ -80,6 +83,37 @@ void reach_prepare(struct code_kernel *kernel)
         __atomic_store_n(&kernel->reach, reach, __ATOMIC_RELEASE);
     }
     (void)pthread_mutex_unlock(&lock);
+}
+
+/* Takes the module of a slice whose kernel is gone. NULL: there are no more. */
+static CUmodule take_gone(void)
+{
+    for (struct code_kernel *kernel = code_kernels(); kernel != NULL; kernel = kernel->next) {
+        struct reach *reach = __atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE);
+
+        if (kernel->is_gone && reach != NULL && reach->module != NULL) {
+            CUmodule module = reach->module;
+
+            reach->function = NULL;
+            reach->module = NULL;
+            return module;
+        }
+    }
+    return NULL;
+}
+
+void reach_unload(void)
+{
+    CUmodule module = NULL;
+
+    while (core_enter() == DRIVER_SUCCESS) {
+        module = take_gone();
+        core_leave();
+        if (module == NULL) {
+            return;
+        }
+        (void)real_calls()->cuModuleUnload(module);
+    }
 }
 
 /* Stores the results relative to their pointers. False: they hold for these pointers only. */
@@ -223,7 +257,8 @@ bool reach_summarise(const struct code_kernel *kernel, struct reach_summary *sum
         .run_count = reach->run_count,
         .repeat_count = reach->repeat_count,
         .whole_count = reach->whole_count,
-        .reason = reach->function != NULL ? NULL : reach->problem.text,
+        .reason = reach->problem.text[0] != '\0' ? reach->problem.text : NULL,
+        .is_loaded = reach->module != NULL,
     };
     return true;
 }

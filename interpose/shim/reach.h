@@ -22,6 +22,10 @@ bool reach_is_due(const struct code_kernel *kernel);
    entered: loading may take long, and may wait for the device. Thread: any. */
 void reach_prepare(struct code_kernel *kernel);
 
+/* Unloads the slices of kernels whose code is gone. Pre: the core was not entered: the driver may
+   wait for the device. Thread: any. */
+void reach_unload(void);
+
 /*
  * Adds the operands of a launch of a closed kernel to the next access, and cuts what the launch is
  * the first to touch. Pre: the core was entered. Errors: INVALID_VALUE: the launch lacks
@@ -36,6 +40,7 @@ struct reach_summary {
     uint64_t repeat_count; /* launches of the kernel that needed none */
     uint64_t whole_count;  /* launches that took whole allocations, since the slice had failed */
     const char *reason;    /* why there is no slice; NULL: there is one */
+    bool is_loaded;
 };
 
 /* False: no launch of the kernel has asked for a slice. Pre: no launch is being begun. */

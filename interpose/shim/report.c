@@ -53,6 +53,26 @@ static void write_slice(FILE *file, const struct code_kernel *kernel)
     fputc('\n', file);
 }
 
+static void write_slices(FILE *file)
+{
+    struct reach_summary all = {0};
+    unsigned loaded = 0;
+
+    for (const struct code_kernel *kernel = code_kernels(); kernel != NULL; kernel = kernel->next) {
+        struct reach_summary one;
+
+        if (reach_summarise(kernel, &one)) {
+            all.run_count += one.run_count;
+            all.repeat_count += one.repeat_count;
+            loaded += one.is_loaded;
+        }
+    }
+    fprintf(file,
+            "slices: launched %" PRIu64 " times, not needed for %" PRIu64
+            " launches, %u loaded at the end\n",
+            all.run_count, all.repeat_count, loaded);
+}
+
 static void write_kernels(FILE *file)
 {
     uint64_t closed = 0;
@@ -63,6 +83,7 @@ static void write_kernels(FILE *file)
     }
     fprintf(file, "launches: %" PRIu64 " of closed kernels, %" PRIu64 " of open ones\n", closed,
             open);
+    write_slices(file);
     for (const struct code_kernel *kernel = code_kernels(); kernel != NULL; kernel = kernel->next) {
         if (kernel->launch_count + kernel->failed_count > 0) {
             fprintf(file, "kernel %s: ", kernel->name);

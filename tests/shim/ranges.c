@@ -169,6 +169,20 @@ static void run_repeats(void)
     print_sum("second", second, PART_BYTES);
 }
 
+/* Code that comes and goes, with its slices. */
+static void run_reload(void)
+{
+    CUdeviceptr memory = allocate(PART_BYTES);
+
+    for (unsigned i = 0; i < 3; i++) {
+        fill(memory, (float)i, PART);
+        line(memory, memory, 2.0f, 1.0f, PART);
+        CU(cuModuleUnload, module);
+        start();
+    }
+    print_sum("memory", memory, PART_BYTES);
+}
+
 /* A launch that touches everything. */
 static void run_all(void)
 {
@@ -278,9 +292,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"blob", run_blob},       {"cleared", run_cleared}, {"repeats", run_repeats},
-                 {"beyond", run_beyond},   {"filled", run_filled},   {"all", run_all},
-                 {"vectors", run_vectors}, {"may", run_may},         {"structure", run_structure}};
+    } parts[] = {{"blob", run_blob},          {"cleared", run_cleared}, {"repeats", run_repeats},
+                 {"beyond", run_beyond},      {"filled", run_filled},   {"all", run_all},
+                 {"reload", run_reload},      {"vectors", run_vectors}, {"may", run_may},
+                 {"structure", run_structure}};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (argc > 1 && strcmp(argv[1], parts[i].name) == 0) {

@@ -72,7 +72,20 @@ START_TEST(test_slices_are_not_repeated)
     check_contains(output, "passed through: cuMemAlloc_v2 for slices: 1 calls, ");
     /* A budget is needed for that. */
     expect(RUN "--mode off --report /dev/stdout " RANGES " repeats", 0, "launches: 70 of closed");
-    ck_assert_ptr_null(strstr(output, "slice"));
+    check_contains(output,
+                   "slices: launched 0 times, not needed for 0 launches, 0 loaded at the end\n");
+    ck_assert_ptr_null(strstr(output, "slice of"));
+}
+END_TEST
+
+/* Slices are unloaded with what they are of. */
+START_TEST(test_slices_are_unloaded)
+{
+    check_same("reload", "--budget 1MiB");
+    expect(RUN "--budget 1MiB --report /dev/stdout " RANGES " reload", 0,
+           "\nslices: launched 6 times, not needed for 0 launches, 0 loaded at the end\n");
+    expect(RUN "--budget 1MiB --report /dev/stdout " RANGES " filled", 0,
+           ", 1 loaded at the end\n");
 }
 END_TEST
 
@@ -113,6 +126,7 @@ int main(void)
 
     tcase_add_test(cases, test_parts_come_and_go);
     tcase_add_test(cases, test_slices_are_not_repeated);
+    tcase_add_test(cases, test_slices_are_unloaded);
     tcase_add_test(cases, test_ranges_end_with_their_allocation);
     tcase_add_test(cases, test_stores_outside_are_refused);
     suite_add_tcase(suite, cases);
