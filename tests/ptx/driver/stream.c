@@ -12,36 +12,79 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* What streams and events have in common; the first of each. */
+struct entry {
+    struct entry *next;
+    struct capture_place place; /* of an event: where a capture recorded it last */
+};
+
 struct CUstream_st {
-    struct CUstream_st *next;
+    struct entry entry;
     uint64_t last; /* number of its last work; 0: none yet */
     uint64_t id;
     unsigned flags;
     int priority;
-    struct capture_place place;
 };
 
 struct CUevent_st {
-    struct CUevent_st *next;
+    struct entry entry;
     uint64_t number; /* of the last record; 0: none */
     uint64_t ns;     /* when it was carried out */
     unsigned flags;
-    struct capture_place place; /* where a capture recorded it last */
 };
 
 static struct {
     pthread_mutex_t lock;
-    struct CUstream_st *streams;
-    struct CUevent_st *events;
+    struct entry *streams;
+    struct entry *events;
     uint64_t ids;
 } list = {.lock = PTHREAD_MUTEX_INITIALIZER, .ids = 2};
 
 static struct CUstream_st legacy = {.id = 1};
 static _Thread_local struct CUstream_st own;
 
+/* Whether it is in a list. Pre: the lock is held. */
+static bool is_listed(const struct entry *first, const void *handle)
+{
+    while (first != NULL && first != handle) {
+        first = first->next;
+    }
+    return first != NULL;
+}
+
+/* Pre: the lock is held. */
+static void enlist(struct entry **first, struct entry *entry)
+{
+    entry->next = *first;
+    *first = entry;
+}
+
+/* Frees what is in a list. `entry` may be any handle of the program: it is looked up before it is
+   used. */
+static CUresult destroy(struct entry **first, struct entry *entry)
+{
+    bool is_one;
+
+    pthread_mutex_lock(&list.lock);
+    is_one = is_listed(*first, entry);
+    if (is_one) {
+        while (*first != entry) {
+            first = &(*first)->next;
+        }
+        *first = entry->next;
+    }
+    pthread_mutex_unlock(&list.lock);
+    if (!is_one) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    capture_leave(&entry->place);
+    free(entry);
+    return CUDA_SUCCESS;
+}
+
 CUstream stream_of(CUstream handle)
 {
-    struct CUstream_st *at;
+    bool is_one;
 
     if (handle == NULL || handle == CU_STREAM_LEGACY) {
         return &legacy;
@@ -51,23 +94,15 @@ CUstream stream_of(CUstream handle)
         return &own;
     }
     pthread_mutex_lock(&list.lock);
-    at = list.streams;
-    while (at != NULL && at != handle) {
-        at = at->next;
-    }
+    is_one = is_listed(list.streams, handle);
     pthread_mutex_unlock(&list.lock);
-    return at;
+    return is_one ? handle : NULL;
 }
 
 /* Pre: the lock is held. */
 static CUevent find_event(CUevent handle)
 {
-    struct CUevent_st *at = list.events;
-
-    while (at != NULL && at != handle) {
-        at = at->next;
-    }
-    return at;
+    return is_listed(list.events, handle) ? handle : NULL;
 }
 
 /* A copy of what is known about an event. False: there is no such event. */
@@ -103,9 +138,9 @@ CUresult stream_issue(CUstream handle, queue_function run, const void *block, si
     if (stream == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (stream->place.capture != NULL) {
+    if (stream->entry.place.capture != NULL) {
         *number = 0;
-        return capture_add(&stream->place, run, block, bytes);
+        return capture_add(&stream->entry.place, run, block, bytes);
     }
     if (stream == &legacy) {
         result = capture_check_legacy();
@@ -126,18 +161,18 @@ struct capture_place *stream_place(CUstream handle)
 {
     CUstream stream = stream_of(handle);
 
-    return stream == NULL || stream == &legacy ? NULL : &stream->place;
+    return stream == NULL || stream == &legacy ? NULL : &stream->entry.place;
 }
 
 void stream_visit_places(void (*visit)(struct capture_place *place, bool is_event, void *data),
                          void *data)
 {
     pthread_mutex_lock(&list.lock);
-    visit(&own.place, false, data);
-    for (CUstream at = list.streams; at != NULL; at = at->next) {
+    visit(&own.entry.place, false, data);
+    for (struct entry *at = list.streams; at != NULL; at = at->next) {
         visit(&at->place, false, data);
     }
-    for (CUevent at = list.events; at != NULL; at = at->next) {
+    for (struct entry *at = list.events; at != NULL; at = at->next) {
         visit(&at->place, true, data);
     }
     pthread_mutex_unlock(&list.lock);
@@ -159,8 +194,7 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
     made->priority = priority;
     pthread_mutex_lock(&list.lock);
     made->id = ++list.ids;
-    made->next = list.streams;
-    list.streams = made;
+    enlist(&list.streams, &made->entry);
     pthread_mutex_unlock(&list.lock);
     *stream = made;
     return CUDA_SUCCESS;
@@ -173,26 +207,8 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 
 CUresult cuStreamDestroy_v2(CUstream stream)
 {
-    struct CUstream_st **at;
-    bool is_one;
-
     DRIVER_ENTER(driver_enter_context);
-    pthread_mutex_lock(&list.lock);
-    at = &list.streams;
-    while (*at != NULL && *at != stream) {
-        at = &(*at)->next;
-    }
-    is_one = *at != NULL;
-    if (is_one) {
-        *at = stream->next;
-    }
-    pthread_mutex_unlock(&list.lock);
-    if (!is_one) {
-        return CUDA_ERROR_INVALID_HANDLE;
-    }
-    capture_leave(&stream->place);
-    free(stream);
-    return CUDA_SUCCESS;
+    return destroy(&list.streams, (struct entry *)stream);
 }
 
 /* Begins a call about a stream. */
@@ -244,7 +260,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
     if (!event_copy(event, &copy)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (copy.place.capture == NULL) {
+    if (copy.entry.place.capture == NULL) {
         return stream_is_capturing(stream) && flags == 0 ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION
                                                          : CUDA_SUCCESS;
     }
@@ -252,7 +268,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
     if (stream_place(stream) == NULL) {
         return capture_check_legacy();
     }
-    result = capture_join(stream_place(stream), &copy.place);
+    result = capture_join(stream_place(stream), &copy.entry.place);
     capture_note_blocking(stream);
     return result;
 }
@@ -350,8 +366,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
     }
     made->flags = flags;
     pthread_mutex_lock(&list.lock);
-    made->next = list.events;
-    list.events = made;
+    enlist(&list.events, &made->entry);
     pthread_mutex_unlock(&list.lock);
     *event = made;
     return CUDA_SUCCESS;
@@ -359,26 +374,8 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
 
 CUresult cuEventDestroy_v2(CUevent event)
 {
-    struct CUevent_st **at;
-    bool is_one;
-
     DRIVER_ENTER(driver_enter_context);
-    pthread_mutex_lock(&list.lock);
-    at = &list.events;
-    while (*at != NULL && *at != event) {
-        at = &(*at)->next;
-    }
-    is_one = *at != NULL;
-    if (is_one) {
-        *at = event->next;
-    }
-    pthread_mutex_unlock(&list.lock);
-    if (!is_one) {
-        return CUDA_ERROR_INVALID_HANDLE;
-    }
-    capture_leave(&event->place);
-    free(event);
-    return CUDA_SUCCESS;
+    return destroy(&list.events, (struct entry *)event);
 }
 
 /* The event may have been destroyed since. */
@@ -409,13 +406,13 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
     }
     /* Without the flag, a capture only notes what the event comes after. */
     if (stream_is_capturing(stream) && flags != CU_EVENT_RECORD_EXTERNAL) {
-        capture_leave(&event->place);
-        return capture_join(&event->place, stream_place(stream));
+        capture_leave(&event->entry.place);
+        return capture_join(&event->entry.place, stream_place(stream));
     }
     result = stream_issue(stream, note_time, &event, sizeof(event), &number);
     if (result == CUDA_SUCCESS) {
         pthread_mutex_lock(&list.lock);
-        capture_leave(&event->place);
+        capture_leave(&event->entry.place);
         event->number = number != 0 ? number : event->number;
         pthread_mutex_unlock(&list.lock);
     }
@@ -435,7 +432,7 @@ CUresult cuEventQuery(CUevent event)
     if (!event_copy(event, &copy)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (copy.place.capture != NULL) {
+    if (copy.entry.place.capture != NULL) {
         return CUDA_ERROR_CAPTURED_EVENT;
     }
     return queue_is_done(copy.number) ? queue_error() : CUDA_ERROR_NOT_READY;
@@ -449,7 +446,7 @@ CUresult cuEventSynchronize(CUevent event)
     if (!event_copy(event, &copy)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    return copy.place.capture != NULL ? CUDA_ERROR_CAPTURED_EVENT : queue_wait(copy.number);
+    return copy.entry.place.capture != NULL ? CUDA_ERROR_CAPTURED_EVENT : queue_wait(copy.number);
 }
 
 CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to)
