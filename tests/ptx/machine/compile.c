@@ -23,8 +23,9 @@ enum { PATH_BYTES = 3072, OPTIONS_MOST = 20 };
 
 extern char **environ;
 
-static const char *const prelude[] = {"thread.h",        "prelude_memory.h",  "prelude.h",
-                                      "prelude_float.h", "prelude_convert.h", "prelude_calls.h"};
+static const char *const prelude[] = {"thread.h",       "prelude_memory.h", "prelude.h",
+                                      "prelude_bits.h", "prelude_float.h",  "prelude_convert.h",
+                                      "prelude_calls.h"};
 
 /* Options of the compiler, and files. */
 struct command {

@@ -12,7 +12,7 @@ static uint32_t rounded(double exact, int direction)
     if (isfinite(exact) && (double)near != exact && ((double)near > exact) != (direction > 0)) {
         near = nextafterf(near, direction > 0 ? INFINITY : -INFINITY);
     }
-    return rows_f32(near);
+    return bits_f32(near);
 }
 
 /* The greater of two is chosen by sign, where they are equal. */
@@ -105,37 +105,37 @@ static uint16_t small_bits(double value, int exponent_bits)
 #define BF16(bits) small_value((bits), 8)
 
 #define ROWS(X)                                                                                    \
-    X(add_f32, 'r', "add.f32 %r3, %r0, %r1;", rows_f32(fa + fb))                                   \
-    X(add_ftz, 'r', "add.rn.ftz.f32 %r3, %r0, %r1;", rows_f32(flushed(flushed(fa) + flushed(fb)))) \
-    X(add_sat, 'r', "add.sat.f32 %r3, %r0, %r1;", rows_f32(saturated(fa + fb)))                    \
-    X(add_number, 'r', "add.f32 %r3, %r0, 0f3FC00000;", rows_f32(fa + 1.5f))                       \
-    X(add_decimal, 'r', "add.f32 %r3, %r0, -1.5;", rows_f32(fa - 1.5f))                            \
-    X(sub_f64, 'd', "sub.f64 %d3, %d0, %d1;", rows_f64(xa - xb))                                   \
-    X(mul_f32, 'r', "mul.rn.f32 %r3, %r0, %r1;", rows_f32(fa *fb))                                 \
+    X(add_f32, 'r', "add.f32 %r3, %r0, %r1;", bits_f32(fa + fb))                                   \
+    X(add_ftz, 'r', "add.rn.ftz.f32 %r3, %r0, %r1;", bits_f32(flushed(flushed(fa) + flushed(fb)))) \
+    X(add_sat, 'r', "add.sat.f32 %r3, %r0, %r1;", bits_f32(saturated(fa + fb)))                    \
+    X(add_number, 'r', "add.f32 %r3, %r0, 0f3FC00000;", bits_f32(fa + 1.5f))                       \
+    X(add_decimal, 'r', "add.f32 %r3, %r0, -1.5;", bits_f32(fa - 1.5f))                            \
+    X(sub_f64, 'd', "sub.f64 %d3, %d0, %d1;", bits_f64(xa - xb))                                   \
+    X(mul_f32, 'r', "mul.rn.f32 %r3, %r0, %r1;", bits_f32(fa *fb))                                 \
     X(mul_rz, 'r', "mul.rz.f32 %r3, %r0, %r1;", rounded((double)fa *fb, 0))                        \
     X(mul_rm, 'r', "mul.rm.f32 %r3, %r0, %r1;", rounded((double)fa *fb, -1))                       \
     X(mul_rp, 'r', "mul.rp.f32 %r3, %r0, %r1;", rounded((double)fa *fb, 1))                        \
-    X(mul_f64, 'd', "mul.f64 %d3, %d0, 0d3FF8000000000000;", rows_f64(xa * 1.5))                   \
-    X(fma_f32, 'r', "fma.rn.f32 %r3, %r0, %r1, %r2;", rows_f32(fmaf(fa, fb, fc)))                  \
-    X(fma_f64, 'd', "fma.rn.f64 %d3, %d0, %d1, %d2;", rows_f64(fma(xa, xb, xc)))                   \
-    X(div_f32, 'r', "div.rn.f32 %r3, %r0, %r1;", rows_f32(fa / fb))                                \
-    X(div_f64, 'd', "div.rn.f64 %d3, %d0, %d1;", rows_f64(xa / xb))                                \
-    X(rcp_f32, 'r', "rcp.rn.f32 %r3, %r0;", rows_f32(1.0f / fa))                                   \
-    X(sqrt_f32, 'r', "sqrt.rn.f32 %r3, %r0;", rows_f32(sqrtf(fa)))                                 \
-    X(sqrt_f64, 'd', "sqrt.rn.f64 %d3, %d0;", rows_f64(sqrt(xa)))                                  \
-    X(sqrt_approx, 'r', "sqrt.approx.ftz.f32 %r3, %r0;", rows_f32(sqrtf(flushed(fa))))             \
-    X(ex2, 'r', "ex2.approx.f32 %r3, %r0;", rows_f32(exp2f(fa)))                                   \
-    X(lg2, 'r', "lg2.approx.f32 %r3, %r0;", rows_f32(log2f(fa)))                                   \
-    X(sin, 'r', "sin.approx.f32 %r3, %r0;", rows_f32(sinf(fa)))                                    \
-    X(cos, 'r', "cos.approx.f32 %r3, %r0;", rows_f32(cosf(fa)))                                    \
-    X(tanh, 'r', "tanh.approx.f32 %r3, %r0;", rows_f32(tanhf(fa)))                                 \
-    X(rsqrt, 'r', "rsqrt.approx.f32 %r3, %r0;", rows_f32(1.0f / sqrtf(fa)))                        \
+    X(mul_f64, 'd', "mul.f64 %d3, %d0, 0d3FF8000000000000;", bits_f64(xa * 1.5))                   \
+    X(fma_f32, 'r', "fma.rn.f32 %r3, %r0, %r1, %r2;", bits_f32(fmaf(fa, fb, fc)))                  \
+    X(fma_f64, 'd', "fma.rn.f64 %d3, %d0, %d1, %d2;", bits_f64(fma(xa, xb, xc)))                   \
+    X(div_f32, 'r', "div.rn.f32 %r3, %r0, %r1;", bits_f32(fa / fb))                                \
+    X(div_f64, 'd', "div.rn.f64 %d3, %d0, %d1;", bits_f64(xa / xb))                                \
+    X(rcp_f32, 'r', "rcp.rn.f32 %r3, %r0;", bits_f32(1.0f / fa))                                   \
+    X(sqrt_f32, 'r', "sqrt.rn.f32 %r3, %r0;", bits_f32(sqrtf(fa)))                                 \
+    X(sqrt_f64, 'd', "sqrt.rn.f64 %d3, %d0;", bits_f64(sqrt(xa)))                                  \
+    X(sqrt_approx, 'r', "sqrt.approx.ftz.f32 %r3, %r0;", bits_f32(sqrtf(flushed(fa))))             \
+    X(ex2, 'r', "ex2.approx.f32 %r3, %r0;", bits_f32(exp2f(fa)))                                   \
+    X(lg2, 'r', "lg2.approx.f32 %r3, %r0;", bits_f32(log2f(fa)))                                   \
+    X(sin, 'r', "sin.approx.f32 %r3, %r0;", bits_f32(sinf(fa)))                                    \
+    X(cos, 'r', "cos.approx.f32 %r3, %r0;", bits_f32(cosf(fa)))                                    \
+    X(tanh, 'r', "tanh.approx.f32 %r3, %r0;", bits_f32(tanhf(fa)))                                 \
+    X(rsqrt, 'r', "rsqrt.approx.f32 %r3, %r0;", bits_f32(1.0f / sqrtf(fa)))                        \
     X(abs_f32, 'r', "abs.f32 %r3, %r0;", a & 0x7fffffff)                                           \
     X(neg_f64, 'd', "neg.f64 %d3, %d0;", da ^ 0x8000000000000000)                                  \
-    X(min_f32, 'r', "min.f32 %r3, %r0, %r1;", rows_f32(least(fa, fb)))                             \
-    X(max_f32, 'r', "max.f32 %r3, %r0, %r1;", rows_f32(most(fa, fb)))                              \
+    X(min_f32, 'r', "min.f32 %r3, %r0, %r1;", bits_f32(least(fa, fb)))                             \
+    X(max_f32, 'r', "max.f32 %r3, %r0, %r1;", bits_f32(most(fa, fb)))                              \
     X(max_nan, 'r', "max.NaN.f32 %r3, %r0, %r1;",                                                  \
-      rows_f32(isnan(fa) || isnan(fb) ? NAN : most(fa, fb)))                                       \
+      bits_f32(isnan(fa) || isnan(fb) ? NAN : most(fa, fb)))                                       \
     X(copysign_f32, 'r', "copysign.f32 %r3, %r0, %r1;", (a & 0x80000000) | (b & 0x7fffffff))       \
     X(testp_finite, 'p', "testp.finite.f32 %p0, %r0;", isfinite(fa) != 0)                          \
     X(testp_normal, 'p', "testp.normal.f64 %p0, %d0;", isnormal(xa) != 0)                          \
@@ -147,21 +147,21 @@ static uint16_t small_bits(double value, int exponent_bits)
     X(setp_ftz, 'p', "setp.gt.ftz.f32 %p0, %r0, %r1;", flushed(fa) > flushed(fb))                  \
     X(set_f32, 'r', "set.gt.f32.f32 %r3, %r0, %r1;", fa > fb ? 0x3f800000 : 0)                     \
     X(setp_f16, 'p', "setp.lt.f16 %p0, %h0, %h1;", F16(ha) < F16(hb))                              \
-    X(f64_of_f32, 'd', "cvt.f64.f32 %d3, %r0;", rows_f64(fa))                                      \
-    X(f32_of_f64, 'r', "cvt.rn.f32.f64 %r3, %d0;", rows_f32((float)xa))                            \
+    X(f64_of_f32, 'd', "cvt.f64.f32 %d3, %r0;", bits_f64(fa))                                      \
+    X(f32_of_f64, 'r', "cvt.rn.f32.f64 %r3, %d0;", bits_f32((float)xa))                            \
     X(f32_of_f64_rz, 'r', "cvt.rz.f32.f64 %r3, %d0;", rounded(xa, 0))                              \
     X(f32_of_f64_rm, 'r', "cvt.rm.f32.f64 %r3, %d0;", rounded(xa, -1))                             \
     X(f32_of_f64_rp, 'r', "cvt.rp.f32.f64 %r3, %d0;", rounded(xa, 1))                              \
-    X(f32_sat, 'r', "cvt.sat.f32.f32 %r3, %r0;", rows_f32(saturated(fa)))                          \
-    X(f32_whole, 'r', "cvt.rni.f32.f32 %r3, %r0;", rows_f32(rintf(fa)))                            \
-    X(f32_floor, 'r', "cvt.rmi.f32.f32 %r3, %r0;", rows_f32(floorf(fa)))                           \
-    X(f64_ceil, 'd', "cvt.rpi.f64.f64 %d3, %d0;", rows_f64(ceil(xa)))                              \
-    X(f32_of_s32, 'r', "cvt.rn.f32.s32 %r3, %r0;", rows_f32((float)sa))                            \
-    X(f32_of_u64, 'r', "cvt.rn.f32.u64 %r3, %d0;", rows_f32((float)da))                            \
+    X(f32_sat, 'r', "cvt.sat.f32.f32 %r3, %r0;", bits_f32(saturated(fa)))                          \
+    X(f32_whole, 'r', "cvt.rni.f32.f32 %r3, %r0;", bits_f32(rintf(fa)))                            \
+    X(f32_floor, 'r', "cvt.rmi.f32.f32 %r3, %r0;", bits_f32(floorf(fa)))                           \
+    X(f64_ceil, 'd', "cvt.rpi.f64.f64 %d3, %d0;", bits_f64(ceil(xa)))                              \
+    X(f32_of_s32, 'r', "cvt.rn.f32.s32 %r3, %r0;", bits_f32((float)sa))                            \
+    X(f32_of_u64, 'r', "cvt.rn.f32.u64 %r3, %d0;", bits_f32((float)da))                            \
     X(f32_of_s32_rz, 'r', "cvt.rz.f32.s32 %r3, %r0;", rounded(sa, 0))                              \
     X(f32_of_s32_rp, 'r', "cvt.rp.f32.s32 %r3, %r0;", rounded(sa, 1))                              \
-    X(f64_of_s64, 'd', "cvt.rn.f64.s64 %d3, %d0;", rows_f64((double)sda))                          \
-    X(f64_of_u32, 'd', "cvt.rn.f64.u32 %d3, %r0;", rows_f64(a))                                    \
+    X(f64_of_s64, 'd', "cvt.rn.f64.s64 %d3, %d0;", bits_f64((double)sda))                          \
+    X(f64_of_u32, 'd', "cvt.rn.f64.u32 %d3, %r0;", bits_f64(a))                                    \
     X(s32_of_f32, 'r', "cvt.rzi.s32.f32 %r3, %r0;",                                                \
       (uint32_t)whole(truncf(fa), INT32_MIN, INT32_MAX, 0))                                        \
     X(u32_of_f32, 'r', "cvt.rni.u32.f32 %r3, %r0;", (uint32_t)whole(rintf(fa), 0, UINT32_MAX, 0))  \
@@ -172,11 +172,11 @@ static uint16_t small_bits(double value, int exponent_bits)
     X(u16_of_f32, 'h', "cvt.rzi.u16.f32 %h3, %r0;", whole(truncf(fa), 0, 65535, 0))                \
     X(s8_of_f32, 'r', "cvt.rzi.s8.f32 %r3, %r0;",                                                  \
       (uint32_t)(int32_t)whole(truncf(fa), -128, 127, 0))                                          \
-    X(f32_of_f16, 'r', "cvt.f32.f16 %r3, %h0;", rows_f32((float)F16(ha)))                          \
+    X(f32_of_f16, 'r', "cvt.f32.f16 %r3, %h0;", bits_f32((float)F16(ha)))                          \
     X(f16_of_f32, 'h', "cvt.rn.f16.f32 %h3, %r0;", small_bits(fa, 5))                              \
     X(f16_of_f64, 'h', "cvt.rn.f16.f64 %h3, %d0;", small_bits(xa, 5))                              \
     X(f16_of_s16, 'h', "cvt.rn.f16.s16 %h3, %h0;", small_bits(sha, 5))                             \
-    X(f32_of_bf16, 'r', "cvt.f32.bf16 %r3, %h0;", rows_f32((float)BF16(ha)))                       \
+    X(f32_of_bf16, 'r', "cvt.f32.bf16 %r3, %h0;", bits_f32((float)BF16(ha)))                       \
     X(bf16_of_f32, 'h', "cvt.rn.bf16.f32 %h3, %r0;", small_bits(fa, 8))                            \
     X(bf16_relu, 'h', "cvt.rn.relu.bf16.f32 %h3, %r0;",                                            \
       isnan(fa) ? 0x7fff : small_bits(fa > 0 ? fa : 0.0f, 8))                                      \

@@ -6,44 +6,12 @@
 #define CAPU_TESTS_PTX_MACHINE_PRELUDE_FLOAT_H
 
 #include "tests/ptx/machine/prelude.h"
+#include "tests/ptx/machine/prelude_bits.h"
 
 #include <fenv.h>
 #include <math.h>
 
 enum rounding { ROUND_RN, ROUND_RZ, ROUND_RM, ROUND_RP, ROUND_RNA };
-
-static inline float f32_of(u32 bits)
-{
-    float value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static inline double f64_of(u64 bits)
-{
-    double value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-/* GPUs have one NaN. */
-static inline u32 bits_f32(float value)
-{
-    u32 bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return value != value ? 0x7fffffff : bits;
-}
-
-static inline u64 bits_f64(double value)
-{
-    u64 bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return value != value ? 0x7ff8000000000000 : bits;
-}
 
 /* .ftz and .sat. */
 static inline u32 flush_f32(u32 bits)

@@ -11,6 +11,7 @@
 #define CAPU_TESTS_PTX_MACHINE_ROWS_H
 
 #include "tests/ptx/machine/machine.h"
+#include "tests/ptx/machine/prelude_bits.h"
 #include "tests/support/suite.h"
 
 #include <inttypes.h>
@@ -29,40 +30,6 @@ enum { ROWS_RANDOM = 300, ROWS_SPECIAL = 24, ROWS_THREADS = 64 };
 
 #define ROWS_HEAD ".version 8.3\n.target sm_90\n.address_size 64\n"
 
-static inline float rows_float(uint64_t bits)
-{
-    uint32_t low = (uint32_t)bits;
-    float value;
-
-    memcpy(&value, &low, sizeof(value));
-    return value;
-}
-
-static inline double rows_double(uint64_t bits)
-{
-    double value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-/* Results as bits; NaNs are one. */
-static inline uint32_t rows_f32(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return value != value ? 0x7fffffff : bits;
-}
-
-static inline uint64_t rows_f64(double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return value != value ? 0x7ff8000000000000 : bits;
-}
-
 #define ROWS_FUNCTION(name, width, text, expression)                              \
     static uint64_t compute_##name(uint64_t da, uint64_t db, uint64_t dc)         \
     {                                                                             \
@@ -71,8 +38,8 @@ static inline uint64_t rows_f64(double value)
         int64_t sda = (int64_t)da, sdb = (int64_t)db, sdc = (int64_t)dc;          \
         int32_t sa = (int32_t)da, sb = (int32_t)db, sc = (int32_t)dc;             \
         int16_t sha = (int16_t)da, shb = (int16_t)db, shc = (int16_t)dc;          \
-        float fa = rows_float(da), fb = rows_float(db), fc = rows_float(dc);      \
-        double xa = rows_double(da), xb = rows_double(db), xc = rows_double(dc);  \
+        float fa = f32_of(a), fb = f32_of(b), fc = f32_of(c);                     \
+        double xa = f64_of(da), xb = f64_of(db), xc = f64_of(dc);                 \
         (void)a, (void)b, (void)c, (void)ha, (void)hb, (void)hc, (void)sda;       \
         (void)sdb, (void)sdc, (void)sa, (void)sb, (void)sc, (void)sha, (void)shb; \
         (void)shc, (void)fa, (void)fb, (void)fc, (void)xa, (void)xb, (void)xc;    \
