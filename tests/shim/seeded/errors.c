@@ -5,6 +5,7 @@
  */
 #include "interpose/shim/blas.h"
 #include "interpose/shim/core.h"
+#include "interpose/shim/iteration.h"
 #include "interpose/shim/operands.h"
 #include "interpose/shim/reach_parts.h"
 
@@ -59,6 +60,27 @@ void __wrap_blas_add_written(struct operands *operands, const struct blas_matrix
                              bool keeps)
 {
     __real_blas_add_written(operands, matrix, keeps && !is_error("beta_missed"));
+}
+
+/* Plans give up what they do not expect to be read. */
+capu_status __real_capu_context_create(const capu_config *config, capu_context **out);
+capu_status __wrap_capu_context_create(const capu_config *config, capu_context **out);
+capu_status __wrap_capu_context_create(const capu_config *config, capu_context **out)
+{
+    capu_config other = *config;
+
+    other.keep_contents = config->keep_contents && !is_error("kept_nothing");
+    return __real_capu_context_create(&other, out);
+}
+
+/* Iterations that free different memory look the same. */
+void __real_iteration_free(capu_context *context, uint64_t ordinal);
+void __wrap_iteration_free(capu_context *context, uint64_t ordinal);
+void __wrap_iteration_free(capu_context *context, uint64_t ordinal)
+{
+    if (!is_error("silent_free")) {
+        __real_iteration_free(context, ordinal);
+    }
 }
 
 /* What a slice has found is taken for launches that differ in a parameter, or in their shape; and
