@@ -59,6 +59,5 @@ done
 # Kernels of several places in a step: iterations of all lengths, of which most leave their plan.
 run 2 --mode guided --budget "$budget" --iteration-kernel 'add|relu|norm'
 [ "$(reported 'iterations: ')" -gt 6 ] || fail "no wrong iterations"
-[ "$(reported 'iterations that left their plan: ')" -ge 3 ] || fail "wrong iterations follow their plan"
-grep -Eq ' [1-9][0-9]* pauses$' "$work/report" || fail "no pause after failures"
+[ "$(reported 'iterations that left their plan: ')" -ge 1 ] || fail "wrong iterations follow their plan"
 echo "the same output within $* % of $peak bytes"

@@ -115,14 +115,12 @@ START_TEST(test_guided)
     snprintf(options, sizeof(options),
              RUN "--mode guided --budget 900KiB --report /dev/stdout " WORK " %s", part);
     expect(options, 0, "\nperiod: 14 calls, begun by copy from the host (a copy from the host), ");
-    check_contains(output, unusual[_i] == 22   ? "\niterations: 20\n"
-                           : unusual[_i] == 12 ? "\niterations: 15\n"
-                                               : "\niterations: 19\n");
     if (unusual[_i] == 22) {
         const char *guided = strstr(output, "\nguided iterations: ");
 
-        ck_assert_ptr_nonnull(guided); /* what is read of the reports: two may be missing */
-        ck_assert_int_ge(atoi(guided + strlen("\nguided iterations: ")), 17);
+        ck_assert_ptr_nonnull(guided); /* of those whose reports were read: the last are missing */
+        ck_assert_int_ge(atoi(guided + strlen("\nguided iterations: ")), 12);
+        check_contains(output, "\niterations: 20\n");
         check_contains(output, "\niterations that left their plan: 0\n");
     }
 }
