@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define LIBRARY "libcapuchin-interpose.so"
+#define NVTX_LIBRARY "NVTX_INJECTION64_PATH" /* the library that NVTX loads */
 
 enum key {
     KEY_MODE = KEY_OWN,
@@ -31,6 +32,7 @@ enum key {
     KEY_OPERANDS,
     KEY_ITERATIONS,
     KEY_ITERATION_KERNEL,
+    KEY_ITERATION_RANGE,
     KEY_PRETEND,
     KEY_STRICT,
     KEY_JIT,
@@ -47,6 +49,7 @@ struct settings {
     const char *operands;
     const char *iterations;
     const char *iteration_kernel;
+    const char *iteration_range;
     const char *pretend;
     const char *driver;
     bool is_strict;
@@ -122,6 +125,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case KEY_ITERATION_KERNEL:
         settings->iteration_kernel = check_pattern(argument, state);
         return 0;
+    case KEY_ITERATION_RANGE:
+        settings->iteration_range = argument;
+        return 0;
     case KEY_STRICT:
         settings->is_strict = true;
         return 0;
@@ -146,6 +152,13 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_END:
         if (settings->verifies && settings->is_strict) {
             argp_error(state, "--verify cannot be combined with --strict");
+        }
+        if (settings->iteration_kernel != NULL && settings->iteration_range != NULL) {
+            argp_error(state, "--iteration-kernel cannot be combined with --iteration-range");
+        }
+        if (settings->iteration_range != NULL && getenv(NVTX_LIBRARY) != NULL) {
+            argp_error(state, "--iteration-range needs " NVTX_LIBRARY
+                              ", which is set: another tool uses NVTX");
         }
         return 0;
     default:
@@ -263,7 +276,10 @@ static bool set_environment(const struct settings *settings, const char *library
            set_file("CAPU_RUN_REPORT", settings->report) &&
            set_file("CAPU_RUN_OPERANDS", settings->operands) &&
            set_file("CAPU_RUN_ITERATIONS", settings->iterations) &&
-           set("CAPU_RUN_ITERATION_KERNEL", settings->iteration_kernel) && set_preload(library);
+           set("CAPU_RUN_ITERATION_KERNEL", settings->iteration_kernel) &&
+           set("CAPU_RUN_ITERATION_RANGE", settings->iteration_range) &&
+           (settings->iteration_range == NULL || set(NVTX_LIBRARY, library)) &&
+           set_preload(library);
 }
 
 /* Returns only if the program cannot be started. */
@@ -328,6 +344,8 @@ int run_main(int argc, char **argv)
          "kernels whose code is not understood touch only the allocations that addresses in their "
          "parameters lead to; wrong results where that is not so",
          0},
+        {"iteration-range", KEY_ITERATION_RANGE, "NAME", 0,
+         "guided: each NVTX range of this name begins an iteration", 0},
         {"iterations", KEY_ITERATIONS, "FILE", 0,
          "guided: write a line per iteration, which `capuchin explain` reads", 0},
         {"verify", KEY_VERIFY, NULL, 0,

@@ -10,13 +10,14 @@
 #include <regex.h>
 #include <time.h>
 
-/* Guarded by the core's lock, but for the wait, which is atomic. */
+/* Guarded by the core's lock, but for what is atomic. */
 static struct {
     struct period *period; /* NULL: not created yet */
     bool has_failed;       /* it could not be created */
     bool is_open;
     uint64_t pointers; /* hash of those added for the next event */
     uint64_t wait_ns;  /* atomic: since the last event */
+    bool names_next;   /* atomic: the next event begins an iteration */
     uint64_t events;   /* of the open iteration */
     uint64_t seen;     /* the newest iteration whose report was read */
     struct iteration_figures figures;
@@ -64,6 +65,11 @@ void iteration_add_pointer(uint64_t ordinal, uint64_t offset)
     iterations.pointers = mix(mix(iterations.pointers + 1, ordinal), offset);
 }
 
+void iteration_name_next(void)
+{
+    __atomic_store_n(&iterations.names_next, true, __ATOMIC_RELAXED);
+}
+
 void iteration_forget_pointers(void)
 {
     iterations.pointers = 0;
@@ -98,7 +104,8 @@ static bool create(void)
         log_line("--iteration-kernel %s is not a regular expression; no iteration is guided",
                  pattern);
     } else {
-        iterations.period = period_create(pattern != NULL);
+        iterations.period =
+            period_create(pattern != NULL || settings_get()->iteration_range != NULL);
     }
     iterations.has_failed = iterations.period == NULL;
     return iterations.period != NULL;
@@ -192,7 +199,8 @@ void iteration_event(capu_context *context, const char *name, enum period_kind k
     }
     event.wait_ns = __atomic_exchange_n(&iterations.wait_ns, 0, __ATOMIC_RELAXED);
     event.is_named =
-        settings_get()->iteration_kernel != NULL && kind == PERIOD_LAUNCH && is_named(name);
+        __atomic_exchange_n(&iterations.names_next, false, __ATOMIC_RELAXED) ||
+        (settings_get()->iteration_kernel != NULL && kind == PERIOD_LAUNCH && is_named(name));
     switch (period_next(iterations.period, &event)) {
     case PERIOD_BEGINS:
         begin(context, name);

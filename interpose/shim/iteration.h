@@ -27,6 +27,9 @@ void iteration_forget_pointers(void);
    function; the same address for the same name. */
 void iteration_event(capu_context *context, const char *name, enum period_kind kind);
 
+/* The next event begins an iteration, because the user says so. Thread: any, entered or not. */
+void iteration_name_next(void);
+
 /* An allocation is about to be freed. Plans rely on that, so it is part of the iteration. */
 void iteration_free(capu_context *context, uint64_t ordinal);
 

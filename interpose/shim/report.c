@@ -150,7 +150,8 @@ static const char *anchor_text(enum period_anchor anchor)
     case PERIOD_BY_PLACE:
         return "one that occurs once";
     default:
-        return "as --iteration-kernel says";
+        return settings_get()->iteration_range != NULL ? "as --iteration-range says"
+                                                       : "as --iteration-kernel says";
     }
 }
 

@@ -77,6 +77,7 @@ static void read_all(void)
     settings.operands_path = variable("CAPU_RUN_OPERANDS");
     settings.iterations_path = variable("CAPU_RUN_ITERATIONS");
     settings.iteration_kernel = variable("CAPU_RUN_ITERATION_KERNEL");
+    settings.iteration_range = variable("CAPU_RUN_ITERATION_RANGE");
     read_budget();
     read_size("CAPU_RUN_HOST_BUDGET", &settings.host_bytes);
     read_size("CAPU_RUN_PRETEND", &settings.pretend_bytes);

@@ -22,6 +22,7 @@ struct settings {
     const char *report_path;      /* CAPU_RUN_REPORT; NULL: none */
     const char *iterations_path;  /* CAPU_RUN_ITERATIONS; NULL: none */
     const char *iteration_kernel; /* CAPU_RUN_ITERATION_KERNEL, a regular expression; NULL: none */
+    const char *iteration_range;  /* CAPU_RUN_ITERATION_RANGE, of NVTX; NULL: none */
     const char *operands_path;    /* CAPU_RUN_OPERANDS; NULL: none */
     bool is_wrong;                /* a variable has another value than the command writes */
 };

@@ -126,6 +126,26 @@ START_TEST(test_guided)
 }
 END_TEST
 
+/* Each step has a range of NVTX, by its name or by a registered string in a domain. */
+START_TEST(test_ranges)
+{
+    const char *part = _i == 0 ? "ranges" : "ranges domain";
+    char command[1024];
+
+    check_same(part, "--mode guided --budget 900KiB --iteration-range step");
+    snprintf(command, sizeof(command),
+             RUN "--mode guided --budget 900KiB --iteration-range step --report /dev/stdout " WORK
+                 " %s",
+             part);
+    expect(command, 0, "\niterations: 22\nperiod: 14 calls, begun by copy (as --iteration-range ");
+    snprintf(command, sizeof(command),
+             RUN "--mode guided --budget 900KiB --iteration-range other --report /dev/stdout " WORK
+                 " %s",
+             part);
+    expect(command, 0, "\niterations: 0\nno period was found\n");
+}
+END_TEST
+
 START_TEST(test_budget_is_kept)
 {
     char report[] = "/tmp/capuchin-run-report-XXXXXX";
@@ -439,6 +459,9 @@ START_TEST(test_wrong_options)
     expect(RUN "--pretend 0 /bin/true", 2, "--pretend 0: must be at least 1");
     expect(RUN "--verify --strict /bin/true", 2, "--verify cannot be combined with --strict");
     expect(RUN "--mode manual /bin/true", 2, "--mode manual: not");
+    expect(RUN "--iteration-kernel x --iteration-range y /bin/true", 2, "cannot be combined with");
+    expect("NVTX_INJECTION64_PATH=/x " RUN "--iteration-range y /bin/true", 2,
+           "which is set: another tool uses NVTX");
     expect(RUN "--iteration-kernel '(' /bin/true", 2, "--iteration-kernel (: ");
     expect(RUN "--driver /nowhere/libcuda.so.1 /bin/true", 2,
            "--driver /nowhere/libcuda.so.1: No such file");
@@ -509,6 +532,7 @@ int main(void)
     tcase_add_test(cases, test_same_results);
     tcase_add_test(cases, test_memory_of_others);
     tcase_add_loop_test(cases, test_guided, 0, 3);
+    tcase_add_loop_test(cases, test_ranges, 0, 2);
     tcase_add_test(cases, test_budget_is_kept);
     tcase_add_test(cases, test_operands);
     tcase_add_test(cases, test_products);

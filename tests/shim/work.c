@@ -3,6 +3,7 @@
  * prints what it computes, so that a run under a budget can be compared with one without.
  */
 #include "interpose/shim/driver_calls.h"
+#include "tests/shim/nvtx.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -562,7 +563,9 @@ static int steps(int unusual)
         for (int i = 0; i < ELEMENTS; i++) {
             input[i] = (float)((i + number) % 100) / 9.0f;
         }
+        push_range("load");
         CU(cuMemcpyHtoD_v2, tensors[0], input, TENSOR_BYTES);
+        push_range("step");
         step(tensors, late, number, unusual);
     }
     for (int i = 0; i < KEPT; i++) {
@@ -609,6 +612,7 @@ int main(int argc, char **argv)
            : strcmp(part, "reload") == 0  ? reload()
            : strcmp(part, "forked") == 0  ? forked()
            : strcmp(part, "steps") == 0   ? steps(argc > 2 ? atoi(argv[2]) : STEPS)
+           : strcmp(part, "ranges") == 0  ? (load_nvtx(argc > 2), steps(STEPS))
            : strcmp(part, "threads") == 0 ? several()
            : strcmp(part, "beside") == 0  ? beside(argc > 2)
                                           : 2;
