@@ -306,23 +306,37 @@ static capu_status download_part(capu_context *context, const struct part *part,
                       CAPU_READ, (struct host_side){.memory = to});
 }
 
-capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes)
+static capu_status start_download(capu_context *context, const char *name, void *to,
+                                  const void *from, size_t bytes)
 {
-    capu_status status = context_uncaptured(context, "capu_download");
+    capu_status status = context_uncaptured(context, name);
 
     if (status == CAPU_OK) {
-        status = check_transfer(context, "capu_download", to, from, bytes);
+        status = check_transfer(context, name, to, from, bytes);
     }
     if (status != CAPU_OK) {
         return status;
     }
-    status = for_each_part(context, "capu_download", from, bytes, download_part, to);
+    status = for_each_part(context, name, from, bytes, download_part, to);
     if (status != CAPU_OK) {
         failure_quiesce(
             context, &context->compute); /* earlier parts may still write to the caller's memory */
-        return status;
     }
-    return failure_check(context, lane_synchronize(&context->compute), "waiting for a download");
+    return status;
+}
+
+capu_status capu_download_async(capu_context *context, void *to, const void *from, size_t bytes)
+{
+    return start_download(context, "capu_download_async", to, from, bytes);
+}
+
+capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes)
+{
+    capu_status status = start_download(context, "capu_download", to, from, bytes);
+
+    return status != CAPU_OK ? status
+                             : failure_check(context, lane_synchronize(&context->compute),
+                                             "waiting for a download");
 }
 
 capu_status capu_copy(capu_context *context, void *to, const void *from, size_t bytes)

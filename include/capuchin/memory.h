@@ -244,6 +244,19 @@ CAPU_API capu_status capu_upload_discard(capu_context *context, void *to, const 
 CAPU_API capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes);
 
 /*
+ * Like capu_download, but does not wait for the copy: `to` belongs to the library until the compute
+ * stream has finished what was enqueued there when the call returned. Wait for that by an event of
+ * the caller's on capu_context_stream, on any thread, or with capu_synchronize. So several threads
+ * that take turns in calling the library need not wait for each other's reads. On cuda `to` should
+ * be pinned memory, since otherwise the device may make the call wait. The call still waits where
+ * an op would, for memory.
+ *
+ * Stream order: compute stream. Errors: those of capu_download; then no copy into `to` is running.
+ */
+CAPU_API capu_status capu_download_async(capu_context *context, void *to, const void *from,
+                                         size_t bytes);
+
+/*
  * Copies device bytes to device memory of the same context. The ranges must not overlap; each lies
  * in one allocation and may cover several tensors.
  * Stream order: compute stream. Errors: INVALID (the ranges overlap, or an address is NULL),
