@@ -203,6 +203,9 @@
     X(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                   \
     X(cuCtxGetStreamPriorityRange, (int *least, int *greatest))                                 \
     X(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority))            \
+    X(cuEventCreate, (CUevent * event, unsigned flags))                                         \
+    X(cuEventDestroy_v2, (CUevent event))                                                       \
+    X(cuEventSynchronize, (CUevent event))                                                      \
     X(cuFuncGetName, (const char **name, CUfunction function))                                  \
     X(cuFuncGetParamInfo, (CUfunction function, size_t index, size_t * offset, size_t * bytes)) \
     X(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t * offset, size_t * bytes))

@@ -1,5 +1,5 @@
 /* Memsets: zeros are known to the library, which then needs no memory for them; others are the
-   driver's own, inside an access that writes the range. */
+   driver's own, inside accesses that write the rows. */
 #include "interpose/shim/alloc.h"
 #include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
@@ -8,8 +8,11 @@
 #include "interpose/shim/iteration.h"
 #include "interpose/shim/operands.h"
 #include "interpose/shim/real_calls.h"
+#include "interpose/shim/rows.h"
 
 static const char name[] = "memset";
+
+enum { BAND_SHARE = 8 }; /* of the budget: what is set at once at most */
 
 /* Rows of `width` elements of `unit` bytes each, `pitch` bytes apart. */
 struct fill {
@@ -48,12 +51,59 @@ static capu_status zero(uint64_t to, uint64_t bytes)
                : status;
 }
 
+/* The bytes that it sets. */
+static struct rows rows_of(const struct fill *fill)
+{
+    return (struct rows){.address = fill->to,
+                         .width = fill->width * fill->unit,
+                         .height = fill->height,
+                         .depth = 1,
+                         .pitch = fill->pitch};
+}
+
+static CUresult fill_band(const struct fill *fill)
+{
+    uint64_t page_bytes = capu_context_config(core_context())->page_bytes;
+    const struct rows rows = rows_of(fill);
+    struct rows_cursor range = {0};
+    CUresult result;
+
+    while (rows_next(&rows, page_bytes, &range)) {
+        if (!core_add(range.address, range.bytes, range.is_dense ? CAPU_WRITE : CAPU_UPDATE)) {
+            return DRIVER_OUT_OF_MEMORY;
+        }
+    }
+    result = core_begin(name);
+    return result == DRIVER_SUCCESS ? core_end(enqueue(fill), name) : result;
+}
+
+/* In bands that are small for the budget: of rows, or if there is only one, of parts of it. */
+static CUresult fill_bands(const struct fill *fill)
+{
+    uint64_t most = core_full_budget() / BAND_SHARE;
+    const struct rows rows = rows_of(fill);
+    size_t row_count = rows_rows_in(&rows, most);
+    size_t part = fill->height > 1 || most < fill->unit ? fill->width : (size_t)(most / fill->unit);
+    CUresult result = DRIVER_SUCCESS;
+
+    for (size_t y = 0; y < fill->height && result == DRIVER_SUCCESS; y += row_count) {
+        for (size_t x = 0; x < fill->width && result == DRIVER_SUCCESS; x += part) {
+            struct fill band = *fill;
+
+            band.to += y * fill->pitch + x * fill->unit;
+            band.height = fill->height - y < row_count ? fill->height - y : row_count;
+            band.width = fill->width - x < part ? fill->width - x : part;
+            result = fill_band(&band);
+        }
+    }
+    return result;
+}
+
 static CUresult fill_own(const struct fill *fill, const struct allocation *allocation)
 {
-    uint64_t row = (uint64_t)fill->width * fill->unit;
-    uint64_t bytes = (fill->height - 1) * fill->pitch + row;
-    bool is_whole = fill->pitch == row;
-    CUresult result;
+    const struct rows rows = rows_of(fill);
+    uint64_t bytes = rows_bytes(&rows);
+    struct rows_cursor all = {0};
 
     if (bytes > allocation->bytes - (fill->to - allocation->address) ||
         fill->to % fill->unit != 0) {
@@ -62,14 +112,10 @@ static CUresult fill_own(const struct fill *fill, const struct allocation *alloc
     operands_note_pointer(fill->to);
     iteration_event(core_context(), name, PERIOD_OTHER);
     cut_range(core_context(), fill->to, bytes);
-    if (fill->value == 0 && is_whole) {
+    if (fill->value == 0 && rows_next(&rows, UINT64_MAX, &all) && all.is_dense) {
         return core_result(zero(fill->to, bytes), name);
     }
-    if (!core_add(fill->to, bytes, is_whole ? CAPU_WRITE : CAPU_UPDATE)) {
-        return DRIVER_OUT_OF_MEMORY;
-    }
-    result = core_begin(name);
-    return result == DRIVER_SUCCESS ? core_end(enqueue(fill), name) : result;
+    return fill_bands(fill);
 }
 
 static CUresult carry_out(struct fill fill)

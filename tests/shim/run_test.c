@@ -67,12 +67,17 @@ START_TEST(test_same_results)
     check_same("train", "--mode off");
     check_same("copies", "--budget 600KiB");
     check_same("copies", "--budget 600KiB --strict");
+    check_same("boxes", "");
+    check_same("boxes", "--budget 2500KiB");
+    check_same("boxes", "--budget 600KiB");
+    check_same("boxes", "--budget 600KiB --strict");
     check_same("queries", "--budget 2MiB");
     check_same("forms", "--budget 600KiB");
     check_same("reload", "--budget 1700KiB");
     check_same("forked", "--budget 600KiB");
     check_same("open 2", "--budget 2MiB");
     check_same("threads", "--budget 1200KiB");
+    check_same("waits", "--budget 2304KiB");
 }
 END_TEST
 

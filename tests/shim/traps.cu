@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cuda_runtime.h>
+#include <thread>
 #include <vector>
 
 static void run_triangle()
@@ -402,6 +403,71 @@ static void run_reset_variables()
     printf("reset: %d\n", first == made_up(1, 62)[0]);
 }
 
+// Threads that share nothing but the device. Each has a stream beside its default stream, and reads
+// its results while the others launch.
+struct Worker {
+    float *in, *out, *sum;
+    std::vector<float> host;
+    int calls;
+};
+
+static void count_call(void *calls)
+{
+    ++*static_cast<int *>(calls);
+}
+
+static void work(Worker *worker)
+{
+    const size_t row = kSide * sizeof(float);
+    float *const bounce = pinned<float>(kCount);
+    cudaStream_t stream;
+    cudaEvent_t done[2];
+
+    CUDA_CHECK(cudaStreamCreate(&stream));
+    CUDA_CHECK(cudaEventCreate(&done[0]));
+    CUDA_CHECK(cudaEventCreate(&done[1]));
+    for (int step = 0; step < 4; step++) {
+        CUDA_CHECK(cudaMemcpy(worker->in, worker->host.data(), kBytes, cudaMemcpyHostToDevice));
+        CUDA_CHECK(cudaEventRecord(done[0], nullptr));
+        CUDA_CHECK(cudaStreamWaitEvent(stream, done[0], 0));
+        scale<<<kBlocks, kThreads, 0, stream>>>(worker->out, worker->in, 0.5f, kCount);
+        CUDA_CHECK(cudaMemcpyAsync(bounce, worker->out, kBytes, cudaMemcpyDeviceToHost, stream));
+        CUDA_CHECK(cudaLaunchHostFunc(stream, count_call, &worker->calls));
+        CUDA_CHECK(cudaEventRecord(done[1], stream));
+        CUDA_CHECK(cudaStreamWaitEvent(nullptr, done[1], 0));
+        add_to<<<kBlocks, kThreads>>>(worker->sum, worker->out, kCount);
+        CUDA_CHECK(cudaMemcpy2D(worker->host.data(), row, worker->sum, row, row, kSide / 2,
+                                cudaMemcpyDeviceToHost));
+        CUDA_CHECK(cudaMemcpy(&worker->host[kCount / 2], worker->sum + kCount / 2, kBytes / 2,
+                              cudaMemcpyDeviceToHost));
+        worker->host[step] += bounce[step] + static_cast<float>(worker->calls);
+    }
+    CUDA_CHECK(cudaStreamSynchronize(stream));
+    CUDA_CHECK(cudaEventDestroy(done[0]));
+    CUDA_CHECK(cudaEventDestroy(done[1]));
+    CUDA_CHECK(cudaStreamDestroy(stream));
+    CUDA_CHECK(cudaFreeHost(bounce));
+}
+
+static void run_threads()
+{
+    static Worker workers[4];
+    std::vector<std::thread> threads;
+
+    for (int i = 0; i < 4; i++) {
+        workers[i] = {device<float>(kCount), filled(i), filled(0), made_up(kCount, 70 + i), 0};
+    }
+    for (Worker &worker : workers) {
+        threads.emplace_back(work, &worker);
+    }
+    for (int i = 0; i < 4; i++) {
+        threads[i].join();
+        printf("calls %d\n", workers[i].calls);
+        show("threads", workers[i].sum);
+        show("threads, other", workers[i].out);
+    }
+}
+
 static const struct Case {
     const char *name;
     void (*run)();
@@ -429,6 +495,7 @@ static const struct Case {
     {"pool", run_pool},
     {"managed", run_managed},
     {"table", run_table, true},
+    {"threads", run_threads, true},
     {"reset", run_reset, true},
     {"reset_variables", run_reset_variables, true},
 };

@@ -93,6 +93,15 @@ run "$floor" "$program" table
 run "$floor" --strict "$program" table
 grep -q '^launches: 2 of closed kernels, 2 of open ones$' "$work/report" || fail "launches"
 
+# Four threads with three buffers each, with both kinds of default stream.
+measure "$program" threads
+for percent in 75 55 30; do
+    run $((peak * percent / 100)) "$program" threads
+    run $((peak * percent / 100)) "$per_thread" threads
+done
+run $((peak * 55 / 100)) --strict "$program" threads
+grep -Eq '^launches: 64 of closed kernels, 0 of open ones$' "$work/report" || fail "launches of threads"
+
 # The driver's own reset frees memory, and ours does.
 PTX_DRIVER_MEMORY=128KiB "$program" reset >"$work/output" || fail "reset: no memory"
 measure "$program" reset

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,6 @@
     X(cuInit, (unsigned flags))                                  \
     X(cuCtxSetCurrent, (CUcontext context))                      \
     X(cuStreamCreate, (CUstream * stream, unsigned flags))       \
-    X(cuEventCreate, (CUevent * event, unsigned flags))          \
-    X(cuEventSynchronize, (CUevent event))                       \
     X(cuEventQuery, (CUevent event))                             \
     X(cuEventElapsedTime, (float *ms, CUevent from, CUevent to)) \
     X(cuMemAllocHost_v2, (void **address, size_t bytes))         \
@@ -283,6 +282,59 @@ static int copies(void)
 }
 
 /* What programs ask about their memory, and errors of allocations. */
+/* Columns of a matrix whose rows have eight pages each: what lies between them is not touched. The
+   matrix and its copy are each larger than some budgets. */
+static int boxes(void)
+{
+    enum { PITCH = 32768, ROWS = 64, WIDTH = 4096 };
+    static unsigned char host[ROWS][WIDTH];
+    CUdeviceptr matrix;
+    CUdeviceptr other;
+
+    start();
+    matrix = allocate(PITCH * ROWS);
+    other = allocate(PITCH * ROWS);
+    CU(cuMemsetD32_v2, matrix, 0x01020304, PITCH * ROWS / 4);
+    CU(cuMemsetD2D8_v2, other + 512, PITCH, 9, PITCH / 2, ROWS);
+    for (size_t i = 0; i < sizeof(host); i++) {
+        host[i / WIDTH][i % WIDTH] = (unsigned char)(i * 31 >> 5);
+    }
+    for (size_t column = 0; column < 3; column++) {
+        struct copy_2d in = {.from_type = MEMORY_HOST,
+                             .from_host = host,
+                             .from_pitch = WIDTH,
+                             .to_type = MEMORY_DEVICE,
+                             .to_device = matrix,
+                             .to_pitch = PITCH,
+                             .to_x = 10000 * column + 5,
+                             .width = WIDTH,
+                             .height = ROWS};
+        struct copy_3d within = {.from_type = MEMORY_DEVICE,
+                                 .from_device = matrix,
+                                 .from_pitch = PITCH,
+                                 .from_height = 16,
+                                 .from_x = in.to_x,
+                                 .to_type = MEMORY_DEVICE,
+                                 .to_device = other,
+                                 .to_pitch = PITCH,
+                                 .to_height = 16,
+                                 .to_x = 128,
+                                 .to_y = 1,
+                                 .width = WIDTH,
+                                 .height = 15,
+                                 .depth = 4};
+
+        CU(cuMemcpy2DAsync_v2, &in, streams[0]);
+        CU(cuMemcpy3DAsync_v2, &within, streams[1]);
+        CU(cuMemsetD2D16_v2, other + 64, PITCH, (unsigned short)(column + 77), 8, ROWS);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        print_tensor("matrix", matrix + i * TENSOR_BYTES);
+        print_tensor("other", other + i * TENSOR_BYTES);
+    }
+    return 0;
+}
+
 /* Managed memory as operands beside four tensors. `tries`: a launch of two tensors meanwhile. */
 static int beside(bool tries)
 {
@@ -575,6 +627,97 @@ static int steps(int unusual)
     return 0;
 }
 
+/* Host functions that wait until another thread has called the driver. That it can while a call
+       of this thread waits for them is what CUDA promises. */
+static sem_t is_held, may_go_on;
+
+static void hold(void *argument)
+{
+    (void)argument;
+    (void)sem_post(&is_held);
+    while (sem_wait(&may_go_on) != 0) { /* interrupted */
+    }
+}
+
+static void *call_meanwhile(void *argument)
+{
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    CUdeviceptr tensor;
+
+    (void)argument;
+    while (sem_wait(&is_held) != 0) {
+    }
+    CU(cuCtxSetCurrent, context);
+    (void)usleep(20000); /* the other thread waits by now, most likely */
+    tensor = allocate(TENSOR_BYTES);
+    CU(cuMemsetD8Async, tensor, 0, TENSOR_BYTES, streams[1]);
+    CU(cuMemGetInfo_v2, &free_bytes, &total_bytes);
+    (void)sem_post(&may_go_on);
+    return NULL;
+}
+
+static void wait_in(int way, CUdeviceptr tensor, CUevent event)
+{
+    static unsigned char bytes[8 * TENSOR_BYTES];
+    const struct copy_2d copy = {.from_type = MEMORY_DEVICE,
+                                 .from_device = tensor,
+                                 .from_pitch = 512,
+                                 .to_type = MEMORY_HOST,
+                                 .to_host = bytes,
+                                 .to_pitch = 256,
+                                 .width = 256,
+                                 .height = TENSOR_BYTES / 512};
+
+    switch (way) {
+    case 0:
+        CU(cuMemcpyDtoH_v2, bytes, tensor, TENSOR_BYTES);
+        break;
+    case 1:
+        CU(cuMemcpy2D_v2, &copy);
+        break;
+    case 2:
+        CU(cuMemcpyHtoD_v2, tensor, bytes, 8 * TENSOR_BYTES);
+        break;
+    case 3:
+        CU(cuMemFree_v2, tensor);
+        break;
+    case 4:
+        CU(cuStreamSynchronize, streams[0]);
+        break;
+    case 5:
+        CU(cuCtxSynchronize);
+        break;
+    default:
+        CU(cuEventSynchronize, event);
+    }
+    printf("%02x %02x\n", bytes[0], bytes[TENSOR_BYTES / 2 - 1]);
+}
+
+static int waits(void)
+{
+    CUevent event;
+
+    start();
+    (void)sem_init(&is_held, 0, 0);
+    (void)sem_init(&may_go_on, 0, 0);
+    CU(cuEventCreate, &event, 0);
+    for (int way = 0; way < 7; way++) {
+        CUdeviceptr tensor = allocate(8 * TENSOR_BYTES);
+        pthread_t other;
+
+        CU(cuMemsetD8_v2, tensor, (unsigned char)(way + 1), 8 * TENSOR_BYTES);
+        if (pthread_create(&other, NULL, call_meanwhile, NULL) != 0) {
+            return 3;
+        }
+        CU(cuLaunchHostFunc, streams[0], hold, NULL);
+        CU(cuEventRecord, event, streams[0]);
+        wait_in(way, tensor, event);
+        (void)pthread_join(other, NULL);
+    }
+    return 0;
+}
+
 /* The child of a fork is left alone. */
 static int forked(void)
 {
@@ -614,6 +757,8 @@ int main(int argc, char **argv)
            : strcmp(part, "steps") == 0   ? steps(argc > 2 ? atoi(argv[2]) : STEPS)
            : strcmp(part, "ranges") == 0  ? (load_nvtx(argc > 2), steps(STEPS))
            : strcmp(part, "threads") == 0 ? several()
+           : strcmp(part, "boxes") == 0   ? boxes()
+           : strcmp(part, "waits") == 0   ? waits()
            : strcmp(part, "beside") == 0  ? beside(argc > 2)
                                           : 2;
 }
