@@ -104,10 +104,11 @@ struct launch_attribute {
     union {
         char bytes[64];
         unsigned cluster[3];
+        int cooperative;
     } value;
 };
 
-enum { ATTRIBUTE_CLUSTER = 4 };
+enum { ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_CLUSTER = 4 };
 
 /* CUlaunchConfig */
 struct launch_config {

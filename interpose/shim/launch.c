@@ -18,10 +18,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Whether a kernel cannot run here; a line says why. */
-static bool is_refused(const struct code_kernel *kernel)
+/* Whether a kernel cannot run here; a line says why. In a cooperative launch, the blocks wait for
+   each other at a barrier that the driver provides. */
+static bool is_refused(const struct code_kernel *kernel, const struct launch *launch)
 {
-    if (kernel->roles != NULL && kernel->roles->waits_for_others) {
+    if (kernel->roles != NULL && kernel->roles->waits_for_others && !launch->is_cooperative) {
         log_line("refused: the kernel %s waits for memory that another kernel or the host writes; "
                  "under a budget, kernels run one after the other",
                  kernel->name);
@@ -43,7 +44,7 @@ static CUresult begin(CUfunction function, struct code_kernel *kernel, const str
     CUresult result = DRIVER_SUCCESS;
     bool is_watched;
 
-    if (is_refused(kernel)) {
+    if (is_refused(kernel, launch)) {
         return DRIVER_NOT_SUPPORTED;
     }
     if (kernel->reason != NULL) {
@@ -169,6 +170,7 @@ CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsi
     const struct launch launch = {.grid = {grid_x, grid_y, grid_z},
                                   .block = {block_x, block_y, block_z},
                                   .shared_bytes = shared_bytes,
+                                  .is_cooperative = true,
                                   .parameters = parameters_of(parameters, NULL)};
     struct code_kernel *kernel;
     CUresult result = begin_launch(function, &launch, &kernel);
@@ -193,6 +195,8 @@ static struct launch launch_of(const struct launch_config *config, void **parame
         if (config->attributes[i].id == ATTRIBUTE_CLUSTER) {
             memcpy(launch.cluster, config->attributes[i].value.cluster, sizeof(launch.cluster));
         }
+        launch.is_cooperative |= config->attributes[i].id == ATTRIBUTE_COOPERATIVE &&
+                                 config->attributes[i].value.cooperative != 0;
     }
     return launch;
 }

@@ -4,11 +4,14 @@
 
 #include "interpose/shim/parameters.h"
 
+#include <stdbool.h>
+
 struct launch {
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t cluster[3]; /* 0: not given */
     uint32_t shared_bytes;
+    bool is_cooperative; /* its blocks all run at once */
     struct parameters parameters;
 };
 

@@ -247,7 +247,7 @@ END_TEST
 /* What cannot run gets an error of the driver, and a line that says why. */
 START_TEST(test_refusals)
 {
-    expect(RUN "--budget 2MiB " WORK " spin", 0, "spin 801\nspin 801\n");
+    expect(RUN "--budget 2MiB " WORK " spin", 0, "spin 801\nspin 801\ncooperative 0\n");
     check_contains(output, "capuchin: refused: the kernel spin waits for memory");
     expect(RUN "--budget 2MiB --report /dev/stdout " WORK " spin", 0, "\nrefused: spin\n");
     expect(RUN "--budget 2MiB " WORK " spin 2>&1 | grep -c refused", 0, "1\n");

@@ -441,6 +441,9 @@ static int spin(void)
     for (int i = 0; i < 2; i++) {
         printf("spin %d\n", launch("spin", 1, NULL, (void *[]){&flag}));
     }
+    CU(cuMemsetD32_v2, flag, 1, 1);
+    printf("cooperative %d\n", cu.cuLaunchCooperativeKernel(kernel("spin"), 1, 1, 1, 64, 1, 1, 0,
+                                                            NULL, (void *[]){&flag}));
     return 0;
 }
 
