@@ -95,6 +95,7 @@ capu_status flow_build(const struct ptx_module *module, const struct ptx_functio
     }
     if (status == CAPU_OK) {
         flow_find_places(flow);
+        flow_find_halves(flow);
         status = flow_list_slots(flow);
     }
     if (status == CAPU_OK) {
@@ -123,6 +124,7 @@ void flow_finish(struct flow *flow)
     free(flow->values);
     free(flow->sets);
     free(flow->places);
+    free(flow->halved);
     free(flow->chooser_first);
     free(flow->choosers);
     free(flow->branch_numbers);

@@ -89,6 +89,8 @@ struct flow {
     size_t value_count;
     uint64_t *sets;
     struct flow_place *places; /* of registers */
+    uint32_t *halved;          /* of each register: the instruction that gets it as one half of a
+                                  register of 64 bits, and nothing else does; PTX_NONE: none */
     /* Of registers with several definitions: the branches that choose between them, as blocks. */
     uint32_t *chooser_first; /* of each register, among `choosers`; one more at the end */
     uint32_t *choosers;

@@ -337,11 +337,13 @@ capu_status flow_count_definitions(struct flow *flow)
 
     flow->definitions = calloc(function->register_count + 1, sizeof(*flow->definitions));
     flow->places = malloc((function->register_count + 1) * sizeof(*flow->places));
-    if (flow->definitions == NULL || flow->places == NULL) {
+    flow->halved = malloc((function->register_count + 1) * sizeof(*flow->halved));
+    if (flow->definitions == NULL || flow->places == NULL || flow->halved == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
     for (size_t i = 0; i < function->register_count; i++) {
         flow->places[i] = (struct flow_place){PTX_NONE, 0};
+        flow->halved[i] = PTX_NONE;
     }
     for (size_t i = 0; i < function->instruction_count; i++) {
         note_definitions(flow, &function->instructions[i], flow->definitions, NULL);

@@ -51,6 +51,10 @@ struct flow_slot flow_word_of(const struct ptx_instruction *instruction, struct 
                               unsigned element);
 bool flow_find_slot(const struct flow *flow, const struct flow_slot *wanted, size_t *index);
 void flow_find_places(struct flow *flow);
+void flow_find_halves(struct flow *flow);
+/* The register that an instruction puts together again from its halves; NULL: it does not. */
+const struct ptx_operand *flow_whole_of(const struct flow *flow,
+                                        const struct ptx_instruction *instruction);
 capu_status flow_list_slots(struct flow *flow);
 
 /* flow_definitions.c; the last needs values. */

@@ -66,6 +66,63 @@ void flow_find_places(struct flow *flow)
     }
 }
 
+/* Halves: a union of a pointer and something else goes through registers of 32 bits. */
+
+/* "mov.b64 {low, high}, whole", or with its operands the other way round if `is_joined`. The
+   operands in the order of the halves, then the whole. */
+static bool is_halving(const struct ptx_function *function,
+                       const struct ptx_instruction *instruction, bool is_joined,
+                       const struct ptx_operand *parts[3])
+{
+    const struct ptx_operand *operands = function->operands + instruction->operand_first;
+    bool is_right = instruction->operand_count == 3 && instruction->predicate == PTX_NONE &&
+                    span_has_part(instruction->opcode, "mov");
+
+    for (unsigned i = 0; is_right && i < 3; i++) {
+        const struct ptx_operand *operand = &operands[is_joined ? (i + 1) % 3 : i];
+        bool is_half = i < 2;
+
+        parts[i] = operand;
+        is_right = operand->kind == OPERAND_REGISTER && operand->is_list == is_half &&
+                   operand->position == (is_joined ? is_half : !is_half) &&
+                   function->registers[operand->index].bits == (is_half ? 32 : 64);
+    }
+    return is_right;
+}
+
+void flow_find_halves(struct flow *flow)
+{
+    for (uint32_t i = 0; i < flow->function->instruction_count; i++) {
+        const struct ptx_operand *parts[3];
+
+        if (is_halving(flow->function, &flow->function->instructions[i], false, parts)) {
+            for (unsigned j = 0; j < 2; j++) {
+                if (flow->definitions[parts[j]->index] == 1) {
+                    flow->halved[parts[j]->index] = i;
+                }
+            }
+        }
+    }
+}
+
+const struct ptx_operand *flow_whole_of(const struct flow *flow,
+                                        const struct ptx_instruction *instruction)
+{
+    const struct ptx_operand *joined[3];
+    const struct ptx_operand *halved[3];
+    uint32_t from;
+
+    if (!is_halving(flow->function, instruction, true, joined)) {
+        return NULL;
+    }
+    from = flow->halved[joined[0]->index];
+    return from != PTX_NONE && from == flow->halved[joined[1]->index] &&
+                   is_halving(flow->function, &flow->function->instructions[from], false, halved) &&
+                   halved[0]->index == joined[0]->index && halved[1]->index == joined[1]->index
+               ? halved[2]
+               : NULL;
+}
+
 /* Slots. */
 
 bool flow_find_slot(const struct flow *flow, const struct flow_slot *wanted, size_t *index)

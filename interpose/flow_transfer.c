@@ -40,6 +40,12 @@ static void choose(struct flow_transfer *transfer, unsigned last)
 {
     const struct ptx_operand *operands =
         transfer->flow->function->operands + transfer->instruction->operand_first;
+    const struct ptx_operand *whole = flow_whole_of(transfer->flow, transfer->instruction);
+
+    if (whole != NULL) {
+        flow_read_operand(transfer->flow, whole, &transfer->value);
+        return;
+    }
 
     for (uint32_t i = 0; i < transfer->instruction->operand_count; i++) {
         bool is_zero = operands[i].kind == OPERAND_NUMBER && operands[i].number == 0;

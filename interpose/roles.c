@@ -122,14 +122,22 @@ static void note_word(struct analysis *analysis, const struct access *access,
 
 static void unknown_address(struct analysis *analysis, const struct access *access, uint32_t flags)
 {
-    const char *from = (flags & FLOW_DATA) != 0       ? "loaded from memory"
-                       : (flags & FLOW_VARIABLE) != 0 ? "loaded from a variable"
-                       : (flags & FLOW_UNKNOWN) != 0  ? roles_unknown(flags)
-                                                      : "computed";
+    const char *from = roles_unknown(flags);
 
-    openness_name(analysis->kernel, access->instruction,
-                  "an address that no parameter gives: it depends on %.*s",
-                  (struct span){from, (uint32_t)strlen(from)});
+    if ((flags & FLOW_DATA) != 0) {
+        openness_add(analysis->kernel, access->instruction,
+                     "an address that no parameter gives: loaded from memory");
+    } else if ((flags & FLOW_VARIABLE) != 0) {
+        openness_add(analysis->kernel, access->instruction,
+                     "an address that no parameter gives: loaded from a variable");
+    } else if ((flags & FLOW_UNKNOWN) != 0) {
+        openness_name(analysis->kernel, access->instruction,
+                      "an address that no parameter gives: it depends on %.*s",
+                      (struct span){from, (uint32_t)strlen(from)});
+    } else {
+        openness_add(analysis->kernel, access->instruction,
+                     "an address that no parameter gives: computed");
+    }
 }
 
 /* An access to memory that is or may be global. */
