@@ -33,7 +33,8 @@ static struct {
     struct code **list;
     size_t count, capacity;
     struct code_kernel *first;
-    bool has_stored; /* atomic: a variable may have been stored to since the last reset */
+    bool has_stored;  /* atomic: a variable may have been stored to since the last reset */
+    uint64_t version; /* atomic: how often one may have been */
 } code;
 
 /* How many bytes an image has; 0: it is of no kind that says so. */
@@ -294,7 +295,7 @@ static const char *reason_of(const struct code *own, const struct kernel *roles)
     return roles->is_closed ? NULL : roles->reason_count > 0 ? roles->reasons[0] : "not understood";
 }
 
-void code_note(const void *function, const void *handle, const char *name)
+void code_note(const void *function, const void *handle, bool is_library, const char *name)
 {
     struct code_kernel *kernel = code_find(function);
     const struct code *own;
@@ -314,6 +315,8 @@ void code_note(const void *function, const void *handle, const char *name)
         return;
     }
     kernel->origin = own;
+    kernel->handle = handle;
+    kernel->is_in_library = is_library;
     kernel->module = own->image != NULL ? &own->image->module : NULL;
     kernel->roles = own->image != NULL ? find_roles(own->image, name) : NULL;
     kernel->reason = reason_of(own, kernel->roles);
@@ -333,6 +336,12 @@ void code_note_same(const void *function, const void *of)
 void code_note_stored(void)
 {
     __atomic_store_n(&code.has_stored, true, __ATOMIC_RELEASE);
+    (void)__atomic_add_fetch(&code.version, 1, __ATOMIC_ACQ_REL);
+}
+
+uint64_t code_version(void)
+{
+    return __atomic_load_n(&code.version, __ATOMIC_ACQUIRE);
 }
 
 void code_reset(void)

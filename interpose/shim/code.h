@@ -15,6 +15,8 @@ struct code_kernel {
     const char *reason;              /* NULL: closed */
     const struct ptx_module *module; /* with the roles */
     const void *origin;              /* the code that it is of; NULL: not known */
+    const void *handle;              /* of that code, by which the kernel was found */
+    bool is_in_library;              /* the handle is a library's; else a module's */
     bool is_trusted;                 /* open, and its last launch had the operands of trust.h */
     bool is_gone; /* the code was unloaded: its handles may come to mean others */
     uint64_t launch_count;
@@ -41,8 +43,8 @@ const char *code_text(const void *handle, unsigned architecture);
 /* The handle is no longer valid. */
 void code_remove(const void *handle);
 
-/* Notes a kernel's or function's handle, got by its name from code. */
-void code_note(const void *function, const void *handle, const char *name);
+/* Notes a kernel's or function's handle, got by its name from code: a library's or a module's. */
+void code_note(const void *function, const void *handle, bool is_library, const char *name);
 
 /* Another handle of the same kernel. */
 void code_note_same(const void *function, const void *of);
@@ -55,6 +57,9 @@ struct code_kernel *code_add_unknown(const void *function, const char *name);
 
 /* Notes that a variable of some module may have been stored to. Thread: any, entered or not. */
 void code_note_stored(void);
+
+/* How often that was noted: while it stays the same, no variable has changed. Thread: any. */
+uint64_t code_version(void);
 
 /* The program has reset the device: variables that were stored to should have their first contents
    again, and have not. */

@@ -207,6 +207,10 @@
     X(cuEventDestroy_v2, (CUevent event))                                                       \
     X(cuEventSynchronize, (CUevent event))                                                      \
     X(cuFuncGetName, (const char **name, CUfunction function))                                  \
+    X(cuModuleGetGlobal_v2,                                                                     \
+      (CUdeviceptr * address, size_t * bytes, CUmodule module, const char *name))               \
+    X(cuLibraryGetGlobal,                                                                       \
+      (CUdeviceptr * address, size_t * bytes, CUlibrary library, const char *name))             \
     X(cuFuncGetParamInfo, (CUfunction function, size_t index, size_t * offset, size_t * bytes)) \
     X(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t * offset, size_t * bytes))
 

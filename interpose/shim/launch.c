@@ -67,8 +67,10 @@ static CUresult begin(CUfunction function, struct code_kernel *kernel, const str
                  operands.bytes, kernel->name, kernel->reason);
     }
     if (result == DRIVER_SUCCESS) {
-        if (kernel->reason != NULL || kernel->roles->writes_variables) {
+        if (kernel->reason != NULL) {
             code_note_stored();
+        } else {
+            reach_begun();
         }
         kernel->launch_count++;
         kernel->most_bytes =

@@ -189,7 +189,7 @@ CUresult on_cuModuleGetFunction(CUfunction *function, CUmodule module, const cha
     CUresult result = real_calls()->cuModuleGetFunction(function, module, name);
 
     if (result == DRIVER_SUCCESS && (result = core_enter()) == DRIVER_SUCCESS) {
-        code_note(*function, module, name);
+        code_note(*function, module, false, name);
         core_leave();
     }
     return result;
@@ -200,7 +200,7 @@ CUresult on_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *
     CUresult result = real_calls()->cuLibraryGetKernel(kernel, library, name);
 
     if (result == DRIVER_SUCCESS && (result = core_enter()) == DRIVER_SUCCESS) {
-        code_note(*kernel, library, name);
+        code_note(*kernel, library, true, name);
         core_leave();
     }
     return result;

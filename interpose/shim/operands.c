@@ -2,6 +2,7 @@
 #include "interpose/shim/operands.h"
 
 #include "interpose/shim/alloc.h"
+#include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
 #include "interpose/shim/iteration.h"
@@ -45,6 +46,9 @@ void operands_add_range(struct operands *operands, uint64_t address, uint64_t by
     const struct allocation *allocation = alloc_find(address);
     uint64_t left;
 
+    if (allocation == NULL && address != 0 && role != CAPU_READ) {
+        code_note_stored(); /* it may be a variable */
+    }
     if (allocation == NULL || bytes == 0) {
         return;
     }

@@ -30,6 +30,7 @@ static struct {
     struct reach_key key;
     struct reach_list list;
     unsigned char block[PARAMETERS_BYTES_MOST];
+    bool stores_elsewhere; /* the launch */
 } found = {.results.bytes_most = CACHE_BYTES, .noted.bytes_most = CACHE_BYTES};
 
 bool reach_is_due(const struct code_kernel *kernel)
@@ -39,9 +40,26 @@ bool reach_is_due(const struct code_kernel *kernel)
            __atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE) == NULL;
 }
 
-static capu_status make(const struct code_kernel *kernel, struct reach *reach)
+/* Makes a slice, without variables if the driver does not say where they are. */
+static capu_status emit(const struct code_kernel *kernel, const struct slice_wish *wish,
+                        struct reach *reach)
 {
-    capu_status status = slice_emit(kernel->module, kernel->roles, &reach->slice, &reach->problem);
+    struct slice_wish less = *wish;
+    capu_status status =
+        slice_emit_with(kernel->module, kernel->roles, wish, &reach->slice, &reach->problem);
+
+    if (status != CAPU_OK || reach_find_variables(kernel, reach) == DRIVER_SUCCESS) {
+        return status;
+    }
+    less.variables = false;
+    slice_finish(&reach->slice);
+    return slice_emit_with(kernel->module, kernel->roles, &less, &reach->slice, &reach->problem);
+}
+
+static capu_status make(const struct code_kernel *kernel, const struct slice_wish *wish,
+                        struct reach *reach)
+{
+    capu_status status = emit(kernel, wish, reach);
     CUresult result;
 
     if (status == CAPU_OK && reach->slice.report_count > REACH_REPORTS_MOST) {
@@ -71,9 +89,10 @@ void reach_prepare(struct code_kernel *kernel)
     (void)pthread_mutex_lock(&lock);
     if (__atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE) == NULL &&
         (reach = calloc(1, sizeof(*reach))) != NULL) {
+        static const struct slice_wish wish = {.variables = true};
         uint64_t reported = 0;
 
-        if (make(kernel, reach) != CAPU_OK && reach->problem.text[0] == '\0') {
+        if (make(kernel, &wish, reach) != CAPU_OK && reach->problem.text[0] == '\0') {
             (void)error_text_set(&reach->problem, CAPU_NO_HOST_MEMORY, "no memory for its slice");
         }
         for (size_t i = 0; i < reach->slice.report_count; i++) {
@@ -230,20 +249,32 @@ static void note_pointers(const struct code_kernel *kernel)
 CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
                    struct operands *operands)
 {
-    const struct reach *reach = __atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE);
+    struct reach *reach = __atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE);
     CUresult result;
 
     if (!parameters_block(&launch->parameters, kernel->roles, found.block)) {
         return DRIVER_INVALID_VALUE;
     }
     note_pointers(kernel);
+    found.stores_elsewhere = reach_stores_elsewhere(kernel->roles, found.block);
     if (reach != NULL && reach->function != NULL) {
-        return add_sliced(kernel, launch, operands);
+        /* What the slice would read must not change while the kernel runs. */
+        if (reach->slice.source_count == 0 || !found.stores_elsewhere) {
+            return add_sliced(kernel, launch, operands);
+        }
+        reach->whole_count++;
     }
     result = reach_list_operands(kernel, found.block, NULL, &found.list);
     add_all(found.list.operands, found.list.count, operands);
     operands->has_failed |= found.list.has_failed;
     return result;
+}
+
+void reach_begun(void)
+{
+    if (found.stores_elsewhere) {
+        code_note_stored();
+    }
 }
 
 bool reach_summarise(const struct code_kernel *kernel, struct reach_summary *summary)

@@ -34,6 +34,9 @@ void reach_unload(void);
 CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
                    struct operands *operands);
 
+/* Notes that the launch for which reach_add was called last begins: it may store to variables. */
+void reach_begun(void);
+
 /* What the report says of a kernel's slices. */
 struct reach_summary {
     uint64_t run_count;    /* launches of the slice */

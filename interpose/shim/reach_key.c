@@ -1,6 +1,6 @@
 /*
  * What the operands of a launch depend on, as bytes: the kernel and the shape of the launch, then
- * the inputs of the slice, then all pointers.
+ * the version of the variables that the slice reads, its inputs, then all pointers.
  */
 #include "interpose/shim/reach_parts.h"
 
@@ -12,6 +12,7 @@ struct head {
     uint32_t block[3];
     uint32_t cluster[3];
     uint32_t shared_bytes;
+    uint64_t version; /* of variables; 0: the slice reads none */
 };
 
 /* The bytes that a word's pointers lie in. */
@@ -34,8 +35,12 @@ void reach_find_key(const struct code_kernel *kernel, const struct launch *launc
                     const unsigned char *block, struct reach_key *key)
 {
     const struct reach *reach = kernel->reach;
-    struct head head = {.kernel = kernel, .shared_bytes = launch->shared_bytes};
+    struct head head;
 
+    memset(&head, 0, sizeof(head)); /* between its fields, too */
+    head.kernel = kernel;
+    head.shared_bytes = launch->shared_bytes;
+    head.version = reach->slice.source_count > 0 ? code_version() : 0;
     memcpy(head.grid, launch->grid, sizeof(head.grid));
     memcpy(head.block, launch->block, sizeof(head.block));
     memcpy(head.cluster, launch->cluster, sizeof(head.cluster));

@@ -8,15 +8,23 @@
 
 enum { REACH_REPORTS_MOST = 256 }; /* of a slice: loads and stores, may or not, of 64 words */
 
+/* A source of a slice, if it is a variable. */
+struct reach_variable {
+    CUdeviceptr address;
+    size_t bytes;
+    CUdeviceptr copy; /* from which the slice reads it; 0: it reads the variable itself */
+};
+
 /* Of a kernel. Complete when it is published; then only the counters change, under the core's
    lock. */
 struct reach {
     struct slice slice;
     CUmodule module;
-    CUfunction function;       /* the slice; NULL: there is none */
-    struct error_text problem; /* why */
-    uint64_t whole;            /* bit i: words[i] reaches over its allocation */
-    size_t row_bytes;          /* slice_key_bytes() */
+    CUfunction function;              /* the slice; NULL: there is none */
+    struct error_text problem;        /* why */
+    struct reach_variable *variables; /* of each source of the slice */
+    uint64_t whole;                   /* bit i: words[i] reaches over its allocation */
+    size_t row_bytes;                 /* slice_key_bytes() */
     uint64_t run_count, repeat_count, whole_count;
 };
 
@@ -33,9 +41,21 @@ CUresult reach_load(const struct ptx_module *module, const struct kernel *roles,
                     struct reach *reach);
 
 /* Launches the slice, and waits for its results, one per report. `block`: the launch's parameters,
-   to which the address of the results is added. */
+   to which the address of the results and those of variables are added. */
 CUresult reach_run(const struct reach *reach, const struct launch *launch,
                    unsigned char block[PARAMETERS_BYTES_MOST], struct slice_result *results);
+
+/* reach_variables.c */
+
+/* Finds the variables that a slice reads. Errors: those of the driver. */
+CUresult reach_find_variables(const struct code_kernel *kernel, struct reach *reach);
+
+/* Adds them to the slice's parameters, and enqueues copies of constants. */
+CUresult reach_set_variables(const struct reach *reach, CUstream stream, unsigned char *block);
+
+/* Whether a launch may store to variables of modules: by their names, or by pointers to other
+   memory than the program's allocations. */
+bool reach_stores_elsewhere(const struct kernel *roles, const unsigned char *block);
 
 /* reach_key.c */
 

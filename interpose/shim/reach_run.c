@@ -1,8 +1,10 @@
 /*
  * Running slices: each has a module of its own, and runs on a stream of its own, which waits for no
- * work of the program. Results go to a little memory of the driver's, and from there to pinned
+ * work of the program, unless it reads what that work may store: then it follows that work, on the
+ * same stream. Results go to a little memory of the driver's, and from there to pinned
  * memory. None of that is the program's, and a slice is done when the call returns.
  */
+#include "interpose/shim/core.h"
 #include "interpose/shim/passed.h"
 #include "interpose/shim/reach_parts.h"
 #include "interpose/shim/real_calls.h"
@@ -71,21 +73,24 @@ static CUresult open_run(void)
 
 /* The slice uses no shared memory, whatever the kernel does. */
 static CUresult enqueue(const struct reach *reach, const struct launch *launch,
-                        unsigned char *block)
+                        unsigned char *block, CUstream stream)
 {
     const struct real_calls *real = real_calls();
     size_t block_bytes = reach->slice.parameter_bytes;
     size_t bytes = reach->slice.report_count * sizeof(struct slice_result);
     void *extra[] = {LAUNCH_BUFFER, block, LAUNCH_BUFFER_BYTES, &block_bytes, LAUNCH_END};
-    CUresult result = real->cuMemcpyHtoDAsync_v2(run.device, run.host, bytes, run.stream);
+    CUresult result = reach_set_variables(reach, stream, block);
 
+    if (result == DRIVER_SUCCESS) {
+        result = real->cuMemcpyHtoDAsync_v2(run.device, run.host, bytes, stream);
+    }
     if (result == DRIVER_SUCCESS) {
         result = real->cuLaunchKernel(reach->function, launch->grid[0], launch->grid[1],
                                       launch->grid[2], launch->block[0], launch->block[1],
-                                      launch->block[2], 0, run.stream, NULL, extra);
+                                      launch->block[2], 0, stream, NULL, extra);
     }
     if (result == DRIVER_SUCCESS) {
-        result = real->cuMemcpyDtoHAsync_v2(run.host, run.device, bytes, run.stream);
+        result = real->cuMemcpyDtoHAsync_v2(run.host, run.device, bytes, stream);
     }
     return result;
 }
@@ -94,6 +99,7 @@ CUresult reach_run(const struct reach *reach, const struct launch *launch,
                    unsigned char block[PARAMETERS_BYTES_MOST], struct slice_result *results)
 {
     uint64_t address;
+    CUstream stream;
     CUresult result;
     CUresult waited;
 
@@ -109,8 +115,9 @@ CUresult reach_run(const struct reach *reach, const struct launch *launch,
     for (size_t i = 0; i < reach->slice.report_count; i++) {
         run.host[i] = (struct slice_result)SLICE_RESULT_NONE;
     }
-    result = enqueue(reach, launch, block);
-    waited = real_calls()->cuStreamSynchronize(run.stream);
+    stream = reach->slice.source_count > 0 ? core_stream(NULL) : run.stream;
+    result = enqueue(reach, launch, block, stream);
+    waited = real_calls()->cuStreamSynchronize(stream);
     result = result != DRIVER_SUCCESS ? result : waited;
     if (result == DRIVER_SUCCESS) {
         memcpy(results, run.host, reach->slice.report_count * sizeof(*results));
