@@ -97,6 +97,7 @@ cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t byte
                                cudaMemcpyKind kind);
 cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset,
                                  cudaMemcpyKind kind);
+cudaError_t cudaGetSymbolAddress(void **address, const void *symbol);
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaDeviceReset(void);
@@ -172,6 +173,14 @@ cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t bytes, size_t
 
     stand_in_register_variable(variable);
     return cudaMemcpyFromSymbol(to, variable, bytes, offset, kind);
+}
+
+template <typename T> cudaError_t cudaGetSymbolAddress(void **address, const T &symbol)
+{
+    const void *variable = &symbol;
+
+    stand_in_register_variable(variable);
+    return cudaGetSymbolAddress(address, variable);
 }
 
 /* What `kernel<<<grid, block, ...>>>(arguments)` becomes: stand_in_launch(kernel, ...)(arguments).

@@ -82,6 +82,10 @@ finds stale_pointer compare '99 other' 'optional_operands.* loads what is not de
 finds stale_pointer strict '1 other' "touched tensor .* which it does not name"
 finds stale_shape compare '99 other' 'scale.* loads what is not declared'
 
+# And with other variables.
+program 504629 "${traps%/*}/indices"
+finds stale_variable compare '99 other' 'copy_window.* loads what is not declared: 4 bytes'
+
 # Large allocations are several tensors. So half of a range can be whole pages, which strict mode takes away.
 program 2300000 "$gpt" 1
 finds short_half compare '99 other' 'loads what is not declared'
