@@ -81,57 +81,96 @@ static capu_status make(const struct code_kernel *kernel, const struct slice_wis
     return CAPU_OK;
 }
 
+/* Makes a slice, or notes why there is none. NULL: no host memory. */
+static struct reach *make_reach(const struct code_kernel *kernel, const struct slice_wish *wish)
+{
+    struct reach *reach = calloc(1, sizeof(*reach));
+    uint64_t reported = 0;
+
+    if (reach == NULL) {
+        return NULL;
+    }
+    if (make(kernel, wish, reach) != CAPU_OK && reach->problem.text[0] == '\0') {
+        (void)error_text_set(&reach->problem, CAPU_NO_HOST_MEMORY, "no memory for its slice");
+    }
+    for (size_t i = 0; i < reach->slice.report_count; i++) {
+        reported |= reach->slice.reports[i].words;
+    }
+    reach->whole = reach->slice.whole | ~reported;
+    reach->known = reported & ~reach->slice.whole;
+    return reach;
+}
+
 void reach_prepare(struct code_kernel *kernel)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct slice_wish wish = {.variables = true};
     struct reach *reach;
 
     (void)pthread_mutex_lock(&lock);
     if (__atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE) == NULL &&
-        (reach = calloc(1, sizeof(*reach))) != NULL) {
-        static const struct slice_wish wish = {.variables = true};
-        uint64_t reported = 0;
-
-        if (make(kernel, &wish, reach) != CAPU_OK && reach->problem.text[0] == '\0') {
-            (void)error_text_set(&reach->problem, CAPU_NO_HOST_MEMORY, "no memory for its slice");
+        (reach = make_reach(kernel, &wish)) != NULL) {
+        wish.data_words = reach->slice.whole;
+        if (reach->function != NULL && wish.data_words != 0) {
+            reach->data = make_reach(kernel, &wish);
         }
-        for (size_t i = 0; i < reach->slice.report_count; i++) {
-            reported |= reach->slice.reports[i].words;
-        }
-        reach->whole = reach->slice.whole | ~reported;
         __atomic_store_n(&kernel->reach, reach, __ATOMIC_RELEASE);
     }
     (void)pthread_mutex_unlock(&lock);
 }
 
-/* Takes the module of a slice whose kernel is gone. NULL: there are no more. */
-static CUmodule take_gone(void)
+/* What the driver holds for a slice. */
+struct held {
+    CUmodule module;
+    CUdeviceptr copy; /* of a constant; one after the other */
+};
+
+/* Takes something of a slice. False: it has nothing. */
+static bool take_held(struct reach *reach, struct held *held)
+{
+    for (size_t i = 0; reach->variables != NULL && i < reach->slice.source_count; i++) {
+        if (reach->variables[i].copy != 0) {
+            *held = (struct held){.copy = reach->variables[i].copy};
+            reach->variables[i].copy = 0;
+            return true;
+        }
+    }
+    if (reach->module == NULL) {
+        return false;
+    }
+    *held = (struct held){.module = reach->module};
+    reach->function = NULL;
+    reach->module = NULL;
+    return true;
+}
+
+/* Takes something of a slice whose kernel is gone. False: there is nothing more. */
+static bool take_gone(struct held *held)
 {
     for (struct code_kernel *kernel = code_kernels(); kernel != NULL; kernel = kernel->next) {
         struct reach *reach = __atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE);
 
-        if (kernel->is_gone && reach != NULL && reach->module != NULL) {
-            CUmodule module = reach->module;
-
-            reach->function = NULL;
-            reach->module = NULL;
-            return module;
+        if (kernel->is_gone && reach != NULL &&
+            (take_held(reach, held) || (reach->data != NULL && take_held(reach->data, held)))) {
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 void reach_unload(void)
 {
-    CUmodule module = NULL;
+    struct held held;
+    bool has_taken;
 
     while (core_enter() == DRIVER_SUCCESS) {
-        module = take_gone();
+        has_taken = take_gone(&held);
         core_leave();
-        if (module == NULL) {
+        if (!has_taken) {
             return;
         }
-        (void)real_calls()->cuModuleUnload(module);
+        (void)(held.module != NULL ? real_calls()->cuModuleUnload(held.module)
+                                   : real_calls()->cuMemFree_v2(held.copy));
     }
 }
 
@@ -205,6 +244,12 @@ static void note_operands(void)
     }
 }
 
+/* Whether operands can depend on data, so that they hold for one launch only. */
+static bool has_data(const struct reach *reach)
+{
+    return reach->data != NULL && reach->data->function != NULL;
+}
+
 /* Adds the operands of a launch whose kernel has a slice. */
 static CUresult add_sliced(struct code_kernel *kernel, const struct launch *launch,
                            struct operands *operands)
@@ -221,10 +266,10 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
         return DRIVER_SUCCESS;
     }
     results = find(kernel, launch);
-    result = reach_list_operands(kernel, found.block, results, &found.list);
+    result = reach_list_operands(kernel, launch, found.block, results, &found.list);
     if (results == NULL) {
         kernel->reach->whole_count++;
-    } else if (result == DRIVER_SUCCESS && !found.list.has_failed) {
+    } else if (result == DRIVER_SUCCESS && !found.list.has_failed && !has_data(kernel->reach)) {
         note_operands();
     }
     add_all(found.list.operands, found.list.count, operands);
@@ -256,6 +301,10 @@ CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
         return DRIVER_INVALID_VALUE;
     }
     note_pointers(kernel);
+    if (reach != NULL && reach->function != NULL) {
+        memset(found.block + reach->slice.results_offset, 0,
+               reach->slice.parameter_bytes - reach->slice.results_offset);
+    }
     found.stores_elsewhere = reach_stores_elsewhere(kernel->roles, found.block);
     if (reach != NULL && reach->function != NULL) {
         /* What the slice would read must not change while the kernel runs. */
@@ -264,7 +313,7 @@ CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
         }
         reach->whole_count++;
     }
-    result = reach_list_operands(kernel, found.block, NULL, &found.list);
+    result = reach_list_operands(kernel, launch, found.block, NULL, &found.list);
     add_all(found.list.operands, found.list.count, operands);
     operands->has_failed |= found.list.has_failed;
     return result;
@@ -290,6 +339,7 @@ bool reach_summarise(const struct code_kernel *kernel, struct reach_summary *sum
         .whole_count = reach->whole_count,
         .reason = reach->problem.text[0] != '\0' ? reach->problem.text : NULL,
         .is_loaded = reach->module != NULL,
+        .read_count = reach->data != NULL ? reach->data->run_count : 0,
     };
     return true;
 }
@@ -298,5 +348,9 @@ const char *reach_whole_reason(const struct code_kernel *kernel, size_t word)
 {
     const struct reach *reach = __atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE);
 
-    return reach != NULL && word < SLICE_WORDS_MOST ? reach->slice.reasons[word] : NULL;
+    if (reach == NULL || word >= SLICE_WORDS_MOST ||
+        (has_data(reach) && (reach->data->known >> word & 1) != 0)) {
+        return NULL;
+    }
+    return reach->slice.reasons[word];
 }

@@ -42,6 +42,7 @@ struct reach_summary {
     uint64_t run_count;    /* launches of the slice */
     uint64_t repeat_count; /* launches of the kernel that needed none */
     uint64_t whole_count;  /* launches that took whole allocations, since the slice had failed */
+    uint64_t read_count;   /* launches of the kernel for which data was read */
     const char *reason;    /* why there is no slice; NULL: there is one */
     bool is_loaded;
 };
@@ -49,8 +50,8 @@ struct reach_summary {
 /* False: no launch of the kernel has asked for a slice. Pre: no launch is being begun. */
 bool reach_summarise(const struct code_kernel *kernel, struct reach_summary *summary);
 
-/* Why a word of the kernel reaches over its whole allocation although there is a slice; NULL: it
-   does not. */
+/* Why a word of the kernel always reaches over its whole allocation although there is a slice;
+   NULL: it does not. */
 const char *reach_whole_reason(const struct code_kernel *kernel, size_t word);
 
 #endif

@@ -29,6 +29,7 @@ struct range {
     uint64_t lowest;
     uint64_t end;
     capu_role role;
+    bool is_lasting; /* it does not depend on data, so later launches will have it, too */
 };
 
 /* What is given to all of this. */
@@ -164,7 +165,9 @@ static CUresult add_exact(const struct range *range)
         return DRIVER_SUCCESS; /* memory of others */
     }
     if (is_in(range, met)) {
-        cut_part(core_context(), range->lowest, range->end - range->lowest);
+        if (range->is_lasting) {
+            cut_part(core_context(), range->lowest, range->end - range->lowest);
+        }
         add(range->call->list, range->lowest, range->end - range->lowest, range->role);
         return DRIVER_SUCCESS;
     }
@@ -187,14 +190,15 @@ static void add_may(const struct range *range)
     }
 }
 
-static CUresult add_result(const struct call *call, size_t index, const struct reach_result *result)
+static CUresult add_result(const struct call *call, const struct slice_report *report,
+                           const struct reach_result *result, bool is_lasting)
 {
     const struct kernel *roles = call->kernel->roles;
-    const struct slice_report *report = &call->kernel->reach->slice.reports[index];
     struct range range = {.call = call,
                           .report = report,
                           .word = &roles->words[__builtin_ctzll(report->words)],
-                          .role = report->is_stored ? CAPU_UPDATE : CAPU_READ};
+                          .role = report->is_stored ? CAPU_UPDATE : CAPU_READ,
+                          .is_lasting = is_lasting};
     bool is_one = (report->words & (report->words - 1)) == 0 && range.word->offset != PTX_NONE;
 
     if (result->bytes == 0) {
@@ -214,11 +218,26 @@ static CUresult add_result(const struct call *call, size_t index, const struct r
     return add_exact(&range);
 }
 
-CUresult reach_list_operands(const struct code_kernel *kernel, const unsigned char *block,
-                             const struct reach_result *results, struct reach_list *list)
+static CUresult add_results(const struct call *call, const struct slice *slice,
+                            const struct reach_result *results)
 {
-    const struct call call = {kernel, block, list};
     CUresult result = DRIVER_SUCCESS;
+
+    for (size_t i = 0; i < slice->report_count && result == DRIVER_SUCCESS; i++) {
+        result =
+            add_result(call, &slice->reports[i], &results[i], slice == &call->kernel->reach->slice);
+    }
+    return result;
+}
+
+CUresult reach_list_operands(const struct code_kernel *kernel, const struct launch *launch,
+                             const unsigned char *block, const struct reach_result *results,
+                             struct reach_list *list)
+{
+    static struct reach_result read[REACH_REPORTS_MOST]; /* guarded by the core's lock */
+    const struct call call = {kernel, block, list};
+    uint64_t known = 0;
+    CUresult result;
 
     list->count = 0;
     list->has_failed = false;
@@ -232,9 +251,13 @@ CUresult reach_list_operands(const struct code_kernel *kernel, const unsigned ch
         }
         return DRIVER_SUCCESS;
     }
-    add_wholes(&call, kernel->reach->whole);
-    for (size_t i = 0; i < kernel->reach->slice.report_count && result == DRIVER_SUCCESS; i++) {
-        result = add_result(&call, i, &results[i]);
+    result = add_results(&call, &kernel->reach->slice, results);
+    if (result == DRIVER_SUCCESS) {
+        known = reach_read_data(kernel, launch, block, list, results, read);
     }
+    if (known != 0) {
+        result = add_results(&call, &kernel->reach->data->slice, read);
+    }
+    add_wholes(&call, kernel->reach->whole & ~known);
     return result;
 }

@@ -24,6 +24,9 @@ struct reach {
     struct error_text problem;        /* why */
     struct reach_variable *variables; /* of each source of the slice */
     uint64_t whole;                   /* bit i: words[i] reaches over its allocation */
+    uint64_t known;                   /* bit i: the slice reports all accesses from words[i] */
+    struct reach *data;               /* the second slice, with data; NULL: there is none */
+    unsigned useless_count;           /* of its last runs in a row have spared little */
     size_t row_bytes;                 /* slice_key_bytes() */
     uint64_t run_count, repeat_count, whole_count;
 };
@@ -86,7 +89,18 @@ struct reach_list {
 
 /* Lists the operands of all reports and of what reaches over whole allocations, in place of what
    the list had. Errors: those of reach_add. `results` NULL: everything does. */
-CUresult reach_list_operands(const struct code_kernel *kernel, const unsigned char *block,
-                             const struct reach_result *results, struct reach_list *list);
+CUresult reach_list_operands(const struct code_kernel *kernel, const struct launch *launch,
+                             const unsigned char *block, const struct reach_result *results,
+                             struct reach_list *list);
+
+/* reach_data.c */
+
+/* Reads the data on which addresses of a launch depend, if that pays: the result of each report of
+   the second slice, given those of the first and the operands that follow from them. Returns the
+   words of which these are all accesses, as bits; 0: it was not done. */
+uint64_t reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
+                         const unsigned char *block, const struct reach_list *list,
+                         const struct reach_result *results,
+                         struct reach_result read[REACH_REPORTS_MOST]);
 
 #endif

@@ -40,6 +40,9 @@ static void write_slice(FILE *file, const struct code_kernel *kernel)
     if (summary.whole_count > 0) {
         fprintf(file, ", without results for %" PRIu64, summary.whole_count);
     }
+    if (summary.read_count > 0) {
+        fprintf(file, ", indices read for %" PRIu64, summary.read_count);
+    }
     for (size_t i = 0; i < kernel->roles->word_count; i++) {
         reason = reach_whole_reason(kernel, i);
         if (reason != NULL) {
