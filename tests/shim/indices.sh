@@ -22,6 +22,10 @@ grep -Eq '^launches: [1-9][0-9]* of closed kernels, 0 of open ones$' "$work/repo
 sliced copy_window 'launched 48 times, not needed for 48 launches$'
 # A launch that may change the variables it reads has whole allocations.
 sliced store_and_read 'launched 0 times, not needed for 0 launches, without results for 8'
+# Indices are read before each launch, unless the launch may store to them.
+sliced gather 'launched 1 times, not needed for 7 launches, indices read for 8$'
+sliced sum_segments 'launched 1 times, not needed for 5 launches, indices read for 6$'
+sliced scatter_and_step 'launched 1 times, not needed for 17 launches, indices read for 12$'
 floor=$(reported 'floor: ')
 run "$floor" "$program"
 run "$floor" --strict "$program"

@@ -125,3 +125,28 @@ uint64_t __wrap_code_version(void)
 {
     return is_error("stale_variable") ? 1 : __real_code_version();
 }
+
+/* As if no index had changed. */
+uint64_t __real_reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
+                                const unsigned char *block, const struct reach_list *list,
+                                const struct reach_result *results, struct reach_result *read);
+uint64_t __wrap_reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
+                                const unsigned char *block, const struct reach_list *list,
+                                const struct reach_result *results, struct reach_result *read);
+uint64_t __wrap_reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
+                                const unsigned char *block, const struct reach_list *list,
+                                const struct reach_result *results, struct reach_result *read)
+{
+    static struct reach_result kept[REACH_REPORTS_MOST];
+    static const struct code_kernel *of;
+    static uint64_t known;
+
+    if (is_error("stale_index") && kernel == of) {
+        memcpy(read, kept, sizeof(kept));
+        return known;
+    }
+    known = __real_reach_read_data(kernel, launch, block, list, results, read);
+    memcpy(kept, read, sizeof(kept));
+    of = kernel;
+    return known;
+}

@@ -85,6 +85,7 @@ finds stale_shape compare '99 other' 'scale.* loads what is not declared'
 # And with other variables.
 program 504629 "${traps%/*}/indices"
 finds stale_variable compare '99 other' 'copy_window.* loads what is not declared: 4 bytes'
+finds stale_index compare '99 other' 'sum_segments.* loads what is not declared: 4 bytes'
 
 # Large allocations are several tensors. So half of a range can be whole pages, which strict mode takes away.
 program 2300000 "$gpt" 1
