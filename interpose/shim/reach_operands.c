@@ -18,7 +18,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { MERGED_MOST = 64 }; /* operands: looking through more is not worth it */
+enum {
+    MERGED_MOST = 64,   /* operands: looking through more is not worth it */
+    POINTER_BYTES = 32, /* of its name in a message */
+};
 
 /* The results of a report for one launch. */
 struct range {
@@ -131,22 +134,44 @@ static void add_all_common(const struct range *range)
     }
 }
 
+/* How a message names the pointer of a range. */
+static void write_pointer(const struct range *range, char text[POINTER_BYTES])
+{
+    bool has_offset = range->word->offset != 0 && range->word->offset != PTX_NONE;
+
+    (void)snprintf(text, POINTER_BYTES, has_offset ? "%" PRIu32 "+%" PRIu32 : "%" PRIu32,
+                   range->word->parameter, range->word->offset);
+}
+
 static CUresult refuse_store(const struct range *range, const struct allocation *allocation)
 {
     uint64_t last = allocation->address + allocation->bytes;
     bool is_before = range->lowest < allocation->address;
     uint64_t beyond = is_before ? allocation->address - range->lowest : range->end - last;
-    char offset[16] = "";
+    char pointer[POINTER_BYTES];
 
-    if (range->word->offset != 0 && range->word->offset != PTX_NONE) {
-        (void)snprintf(offset, sizeof(offset), "+%" PRIu32, range->word->offset);
-    }
+    write_pointer(range, pointer);
     log_line("refused: the kernel %s would store up to %" PRIu64
-             " bytes %s an allocation of %" PRIu64 " bytes, by its parameter %" PRIu32 "%s",
+             " bytes %s an allocation of %" PRIu64 " bytes, by its parameter %s",
              range->call->kernel->name, beyond,
-             is_before ? "before the start of" : "beyond the end of", allocation->bytes,
-             range->word->parameter, offset);
+             is_before ? "before the start of" : "beyond the end of", allocation->bytes, pointer);
     return DRIVER_ILLEGAL_ADDRESS;
+}
+
+/* Loads beyond the last page of an allocation may fault, with an error that says nothing. */
+static void note_far_load(const struct range *range, const struct allocation *allocation)
+{
+    uint64_t page_bytes = capu_context_config(core_context())->page_bytes;
+    uint64_t last = allocation->address + allocation->bytes;
+    char pointer[POINTER_BYTES];
+
+    if (range->end > (last + page_bytes - 1) / page_bytes * page_bytes &&
+        alloc_find(range->end - 1) == NULL) {
+        write_pointer(range, pointer);
+        log_line("the kernel %s loads up to %" PRIu64 " bytes beyond the end of an allocation of "
+                 "%" PRIu64 " bytes, by its parameter %s",
+                 range->call->kernel->name, range->end - last, allocation->bytes, pointer);
+    }
 }
 
 static bool is_in(const struct range *range, const struct allocation *allocation)
@@ -174,6 +199,7 @@ static CUresult add_exact(const struct range *range)
     if (range->report->is_stored) {
         return refuse_store(range, met);
     }
+    note_far_load(range, met);
     add_all_common(range);
     return DRIVER_SUCCESS;
 }

@@ -169,6 +169,51 @@ static void run_repeats(void)
     print_sum("second", second, PART_BYTES);
 }
 
+/* One of two pointers, into one allocation or into two. */
+static void run_either(void)
+{
+    CUdeviceptr blob = allocate((size_t)PARTS * PART_BYTES);
+    CUdeviceptr other = allocate((size_t)PARTS * PART_BYTES);
+    unsigned count = PART / 4;
+
+    for (unsigned i = 0; i < PARTS; i++) {
+        fill(blob + (CUdeviceptr)i * PART_BYTES, (float)i, PART);
+        fill(other + (CUdeviceptr)i * PART_BYTES, (float)-i, PART);
+    }
+    for (unsigned way = 0; way < 3; way++) {
+        CUdeviceptr from[] = {blob + PART_BYTES, blob + 2 * PART_BYTES};
+        CUdeviceptr to = blob + (CUdeviceptr)(way + 3) * PART_BYTES;
+
+        check(launch("either", count, (void *[]){&to, &from[0], &from[1], &way}, NULL), "either");
+        to += PART_BYTES / 2;
+        from[1] = other;
+        /* Between two allocations, all of both are needed. */
+        printf("way %u: %d\n", way,
+               launch("either", count, (void *[]){&to, &from[0], &from[1], &way}, NULL));
+    }
+    for (unsigned i = 0; i < PARTS; i++) {
+        print_sum("part", blob + (CUdeviceptr)i * PART_BYTES, PART_BYTES);
+    }
+}
+
+/* All pointers of a structure, of which a block takes one. */
+static void run_each(void)
+{
+    struct {
+        CUdeviceptr of[6];
+    } all;
+    float value = 3.0f;
+
+    for (int i = 0; i < 6; i++) {
+        all.of[i] = allocate(PART_BYTES);
+    }
+    all.of[4] = all.of[3] + 4096;
+    check(launch("each", 6 * THREADS, (void *[]){&all, &value}, NULL), "each");
+    for (int i = 0; i < 6; i++) {
+        print_sum("memory", all.of[i], PART_BYTES / 2);
+    }
+}
+
 /* Code that comes and goes, with its slices. */
 static void run_reload(void)
 {
@@ -209,6 +254,15 @@ static void fill_three(int is_beyond)
     print_sum("memory", memory, PART_BYTES);
     print_sum("other", others[0], PART_BYTES);
     print_sum("other", others[1], PART_BYTES);
+}
+
+/* Loads so far beyond the end that nothing is there. */
+static void run_far(void)
+{
+    CUdeviceptr to = allocate(PART_BYTES);
+    CUdeviceptr from = allocate(PART_BYTES); /* the one with the highest address */
+
+    printf("far %d\n", launch("ends", PART / 3, (void *[]){&to, &from}, NULL));
 }
 
 static void run_beyond(void)
@@ -292,9 +346,18 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"blob", run_blob},          {"cleared", run_cleared}, {"repeats", run_repeats},
-                 {"beyond", run_beyond},      {"filled", run_filled},   {"all", run_all},
-                 {"reload", run_reload},      {"vectors", run_vectors}, {"may", run_may},
+    } parts[] = {{"blob", run_blob},
+                 {"cleared", run_cleared},
+                 {"repeats", run_repeats},
+                 {"beyond", run_beyond},
+                 {"filled", run_filled},
+                 {"all", run_all},
+                 {"far", run_far},
+                 {"either", run_either},
+                 {"each", run_each},
+                 {"reload", run_reload},
+                 {"vectors", run_vectors},
+                 {"may", run_may},
                  {"structure", run_structure}};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {

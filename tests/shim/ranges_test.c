@@ -94,8 +94,23 @@ START_TEST(test_ranges_end_with_their_allocation)
 {
     check_same("vectors", "--budget 1MiB");
     check_same("may", "--budget 3MiB");
+    expect(RUN "--budget 3MiB " RANGES " far; true", 0, "capuchin: the kernel ends loads up to ");
+    check_contains(output,
+                   " beyond the end of an allocation of 524288 bytes, by its parameter 1\n");
     expect(RUN "--budget 3MiB --report /dev/stdout " RANGES " may", 0,
            "kernel choose: closed, 1 launches, at most 1310720 bytes of operands");
+}
+END_TEST
+
+/* Addresses that come from several pointers. */
+START_TEST(test_several_pointers)
+{
+    check_same("either", "--budget 20MiB");
+    check_same("each", "--budget 4MiB");
+    expect(RUN "--budget 2MiB " RANGES " either", 0, "way 0: 0\nway 1: 0\nway 2: 2\n");
+    check_contains(output, "does not fit the budget");
+    expect(RUN "--budget 4MiB --report /dev/stdout " RANGES " each", 0,
+           "kernel each: closed, 1 launches, at most 2621440 bytes of operands");
 }
 END_TEST
 
@@ -128,6 +143,7 @@ int main(void)
     tcase_add_test(cases, test_slices_are_not_repeated);
     tcase_add_test(cases, test_slices_are_unloaded);
     tcase_add_test(cases, test_ranges_end_with_their_allocation);
+    tcase_add_test(cases, test_several_pointers);
     tcase_add_test(cases, test_stores_outside_are_refused);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
