@@ -211,7 +211,7 @@ static void make_shape(struct launch *launch, uint32_t threads_most, uint64_t *r
 
 /* Both runs. */
 
-static bool is_variable(const struct comparison *comparison, uint64_t address)
+bool compare_is_variable(const struct comparison *comparison, uint64_t address)
 {
     const struct machine_variable *variable;
 
@@ -230,7 +230,7 @@ static bool observe_full(void *context, const struct machine_access *access)
     struct launch *launch = context;
     uint64_t offset = access->address - (uint64_t)(uintptr_t)launch->memory;
 
-    if (is_variable(launch->comparison, access->address)) {
+    if (compare_is_variable(launch->comparison, access->address)) {
         return true;
     }
     if (offset >= REGIONS * REGION_BYTES ||

@@ -48,6 +48,9 @@ void compare_close(struct comparison *comparison);
 /* All slices, or all coverage slices, as one module. The caller frees it. */
 char *compare_slices(const struct comparison *comparison, bool is_cover);
 
+/* Whether an address lies in a variable of the module. */
+bool compare_is_variable(const struct comparison *comparison, uint64_t address);
+
 /* Compares launches of one kernel that has a slice. */
 struct compared compare_kernel(const struct comparison *comparison, size_t kernel,
                                unsigned launches, uint64_t seed);
