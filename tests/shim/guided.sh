@@ -47,7 +47,8 @@ for percent in "$@"; do
     [ "$(reported 'iterations: ')" -eq $((steps - 2)) ] || fail "iterations are not steps"
     [ "$(reported 'iterations that left their plan: ')" -eq 0 ] || fail "iterations left their plan"
     guided=$(grep -c '"mode":"guided",.*"diverged":0,' "$work/iterations")
-    [ "$guided" -ge $((steps - 5)) ] || fail "only $guided iterations were guided"
+    # Up to three have no plan, while allocations are still cut; the lines of the last ones may be missing.
+    [ "$guided" -ge $((steps - 6)) ] || fail "only $guided iterations were guided"
     placed=$(grep '"mode":"guided",.*"diverged":0,.*"unplaced":0,' "$work/iterations")
     [ -n "$placed" ] || fail "no plan has places"
     if grep -v '"map_count":0,"unmap_count":0,' <<<"$placed" | grep -q .; then
