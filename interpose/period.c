@@ -34,6 +34,7 @@ struct period {
     struct anchor anchor; /* PERIOD_NONE: no period is known */
     uint64_t length;      /* events of an iteration, at most */
     bool is_open;         /* an iteration is */
+    bool is_early;        /* it has begun before its first event */
     uint64_t begun;       /* the number of the event that began it */
     unsigned failures;    /* in a row */
     unsigned pauses;      /* since an iteration was as expected */
@@ -200,6 +201,13 @@ static enum period_step begin(struct period *period)
     return PERIOD_BEGINS;
 }
 
+/* The first event of an iteration that has begun before it. */
+static enum period_step catch_up(struct period *period)
+{
+    period->anchor.number = period->begun;
+    return PERIOD_GOES_ON;
+}
+
 static enum period_step end(struct period *period)
 {
     if (!period->is_open) {
@@ -220,12 +228,14 @@ enum period_step period_next(struct period *period, const struct period_event *e
 {
     uint64_t found = period->state.found_count;
     uint64_t most = period->is_named ? PERIOD_MOST_EVENTS : period->length;
+    bool was_early = period->is_early;
 
     if (!period->is_named) {
         history_add(&period->history, event->hash, event->wait_ns, event->kind == PERIOD_LAUNCH,
                     event->kind == PERIOD_COPY_IN);
     }
     period->count++;
+    period->is_early = false;
     if (period->count <= period->resumes) {
         return end(period);
     }
@@ -234,12 +244,31 @@ enum period_step period_next(struct period *period, const struct period_event *e
     }
     if (is_anchor(period, event)) {
         period->anchor.kind = period->is_named ? PERIOD_BY_NAME : period->anchor.kind;
-        return begin(period);
+        return was_early ? catch_up(period) : begin(period);
     }
-    if (found != period->state.found_count || period->count - 1 - period->begun >= most) {
+    if (was_early || found != period->state.found_count ||
+        period->count - 1 - period->begun >= most) {
         return end(period);
     }
     return PERIOD_GOES_ON;
+}
+
+bool period_begins_early(struct period *period, bool is_named)
+{
+    uint64_t events = period->count - period->begun;
+    bool is_due = period->is_open && period->anchor.kind != PERIOD_NONE && period->length > 0 &&
+                  events >= period->length;
+
+    if (period->is_early || period->count < period->resumes || !(is_due || is_named)) {
+        return false;
+    }
+    if (period->is_named && period->is_open) {
+        period->length = events;
+    }
+    period->is_open = true;
+    period->is_early = true;
+    period->begun = period->count;
+    return true;
 }
 
 /* Ends the open iteration with the next event, and forgets the period. */
@@ -270,6 +299,7 @@ void period_note(struct period *period, bool was_expected)
 void period_close(struct period *period)
 {
     period->is_open = false;
+    period->is_early = false;
 }
 
 struct period_state period_state(const struct period *period)

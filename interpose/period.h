@@ -71,6 +71,14 @@ void period_destroy(struct period *period);
 /* Takes the next event, before it happens, and says what begins or ends there. */
 enum period_step period_next(struct period *period, const struct period_event *event);
 
+/*
+ * Memory is about to be allocated. If all events of the open iteration have happened, or
+ * `is_named` says that the next event begins one, the next iteration begins here: programs allocate
+ * what a step works on before its first event, and free it in the step. True: it does; one that is
+ * open ends. If the next event is not the anchor, the iteration ends there.
+ */
+bool period_begins_early(struct period *period, bool is_named);
+
 /* What became of an iteration: it was as expected, or not. Iterations of which neither is known
    need no call. */
 void period_note(struct period *period, bool was_expected);

@@ -134,6 +134,7 @@ static CUresult take(size_t bytes, uint64_t *address)
         (settings_get()->mode != CAPU_MODE_OFF && is_too_much(bytes))) {
         return DRIVER_OUT_OF_MEMORY;
     }
+    iteration_allocate(core_context());
     result = core_result(take_block(bytes, &allocation.block), "cuMemAlloc");
     if (result == DRIVER_SUCCESS && !ordinals_take(&allocations.ordinals, &allocation.ordinal)) {
         (void)capu_free(core_context(), allocation.block);

@@ -163,6 +163,7 @@ static bool end(capu_context *context)
     return true;
 }
 
+/* `name`: of the event with which it begins; NULL: that is still to come. */
 static void begin(capu_context *context, const char *name)
 {
     capu_status status;
@@ -211,8 +212,20 @@ void iteration_event(capu_context *context, const char *name, enum period_kind k
         }
         return;
     default:
+        if (iterations.is_open && iterations.figures.name == NULL) {
+            iterations.figures.name = name;
+        }
         look_back(context);
         return;
+    }
+}
+
+void iteration_allocate(capu_context *context)
+{
+    if (is_on() && create() &&
+        period_begins_early(iterations.period,
+                            __atomic_load_n(&iterations.names_next, __ATOMIC_RELAXED))) {
+        begin(context, NULL);
     }
 }
 

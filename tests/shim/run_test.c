@@ -105,6 +105,25 @@ START_TEST(test_memory_of_others)
 }
 END_TEST
 
+/* The report's, of iterations whose reports could be read: the last ones are missing. */
+static int guided_count(void)
+{
+    const char *guided = strstr(output, "\nguided iterations: ");
+
+    ck_assert_ptr_nonnull(guided);
+    return atoi(guided + strlen("\nguided iterations: "));
+}
+
+/* Each step allocates what it begins with, and frees it: the iteration begins there. */
+START_TEST(test_batches)
+{
+    check_same("batches", "--mode guided --budget 900KiB");
+    expect(RUN "--mode guided --budget 900KiB --report /dev/stdout " WORK " batches", 0,
+           "\niterations: 20\nperiod: 13 calls, begun by copy from the host ");
+    ck_assert_int_ge(guided_count(), 12);
+}
+END_TEST
+
 /* Steps that repeat, and some that do not: they keep memory that others free, read what others
    overwrite, do more or less. At most nine tensors of 256 KiB; an op names two. */
 START_TEST(test_guided)
@@ -121,10 +140,7 @@ START_TEST(test_guided)
              RUN "--mode guided --budget 900KiB --report /dev/stdout " WORK " %s", part);
     expect(options, 0, "\nperiod: 14 calls, begun by copy from the host (a copy from the host), ");
     if (unusual[_i] == 22) {
-        const char *guided = strstr(output, "\nguided iterations: ");
-
-        ck_assert_ptr_nonnull(guided); /* of those whose reports were read: the last are missing */
-        ck_assert_int_ge(atoi(guided + strlen("\nguided iterations: ")), 12);
+        ck_assert_int_ge(guided_count(), 12);
         check_contains(output, "\niterations: 20\n");
         check_contains(output, "\niterations that left their plan: 0\n");
     }
@@ -143,6 +159,8 @@ START_TEST(test_ranges)
                  " %s",
              part);
     expect(command, 0, "\niterations: 22\nperiod: 14 calls, begun by copy (as --iteration-range ");
+    check_contains(output, "\niterations that left their plan: 0\n");
+    ck_assert_int_ge(guided_count(), 12);
     snprintf(command, sizeof(command),
              RUN "--mode guided --budget 900KiB --iteration-range other --report /dev/stdout " WORK
                  " %s",
@@ -537,6 +555,7 @@ int main(void)
     tcase_add_test(cases, test_same_results);
     tcase_add_test(cases, test_memory_of_others);
     tcase_add_loop_test(cases, test_guided, 0, 3);
+    tcase_add_test(cases, test_batches);
     tcase_add_loop_test(cases, test_ranges, 0, 2);
     tcase_add_test(cases, test_budget_is_kept);
     tcase_add_test(cases, test_operands);

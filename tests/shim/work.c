@@ -721,6 +721,38 @@ static int waits(void)
     return 0;
 }
 
+/* Each step allocates its batch, copies it there, and frees it at the end. */
+static int batches(void)
+{
+    static float input[ELEMENTS];
+    CUdeviceptr tensors[KEPT];
+
+    start();
+    for (int i = 0; i < KEPT; i++) {
+        tensors[i] = allocate(TENSOR_BYTES);
+    }
+    for (int number = 0; number < STEPS; number++) {
+        CUdeviceptr batch = allocate(TENSOR_BYTES);
+
+        for (int i = 0; i < ELEMENTS; i++) {
+            input[i] = (float)((i + number) % 50) / 3.0f;
+        }
+        CU(cuMemcpyHtoD_v2, batch, input, TENSOR_BYTES);
+        for (int i = 0; i < KEPT; i++) {
+            scale(tensors[i], i == 0 ? batch : tensors[i - 1], 0.5f, NULL);
+        }
+        for (int i = KEPT - 1; i > 0; i--) {
+            add(tensors[i - 1], tensors[i], NULL);
+        }
+        add(tensors[0], batch, NULL);
+        CU(cuMemFree_v2, batch);
+    }
+    for (int i = 0; i < KEPT; i++) {
+        print_tensor("tensor", tensors[i]);
+    }
+    return 0;
+}
+
 /* The child of a fork is left alone. */
 static int forked(void)
 {
@@ -758,6 +790,7 @@ int main(int argc, char **argv)
            : strcmp(part, "reload") == 0  ? reload()
            : strcmp(part, "forked") == 0  ? forked()
            : strcmp(part, "steps") == 0   ? steps(argc > 2 ? atoi(argv[2]) : STEPS)
+           : strcmp(part, "batches") == 0 ? batches()
            : strcmp(part, "ranges") == 0  ? (load_nvtx(argc > 2), steps(STEPS))
            : strcmp(part, "threads") == 0 ? several()
            : strcmp(part, "boxes") == 0   ? boxes()

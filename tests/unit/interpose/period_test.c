@@ -447,6 +447,61 @@ START_TEST(named_events_begin_iterations)
 }
 END_TEST
 
+/* A step allocates memory before its first event: it begins there if the one before is complete,
+   and ends if something else follows. */
+START_TEST(iterations_begin_before_their_first_event)
+{
+    size_t at;
+
+    start(false);
+    ck_assert(!period_begins_early(run.period, false));
+    for (int i = 0; i < 3; i++) {
+        ck_assert(!period_begins_early(run.period, false));
+        train();
+    }
+    for (int i = 0; i < 5; i++) {
+        ck_assert(period_begins_early(run.period, false));
+        ck_assert(!period_begins_early(run.period, false));
+        at = run.count;
+        train();
+        ck_assert_uint_eq(begun_since(at), 0);
+    }
+    check_since(0, TOKENS, 3 * TRAIN_EVENTS, run.count);
+    launches(SAMPLE, 3);
+    ck_assert_int_eq(run.steps[run.count - 3], PERIOD_ENDS);
+    ck_assert(!period_begins_early(run.period, false));
+    train();
+    ck_assert_int_eq(run.steps[run.count - TRAIN_EVENTS], PERIOD_BEGINS);
+    ck_assert(period_begins_early(run.period, false));
+    launches(SETUP, 5);
+    ck_assert_int_eq(run.steps[run.count - 5], PERIOD_ENDS);
+    at = run.count;
+    train();
+    ck_assert_int_eq(run.steps[at], PERIOD_BEGINS);
+    check_state(PERIOD_BY_COPY, TRAIN_EVENTS);
+    finish();
+}
+END_TEST
+
+/* The same where the user has named what comes next, and where the last length says so. */
+START_TEST(named_iterations_begin_early)
+{
+    start(true);
+    for (size_t i = 0; i < 4; i++) {
+        ck_assert_int_eq(period_begins_early(run.period, false), i >= 2);
+        ck_assert_int_eq(emit(PERIOD_LAUNCH, SUM, true), i >= 2 ? PERIOD_GOES_ON : PERIOD_BEGINS);
+        launches(LAYERS, 9);
+    }
+    launches(LAYERS, 1);
+    ck_assert(period_begins_early(run.period, true));
+    ck_assert_int_eq(emit(PERIOD_LAUNCH, SUM, true), PERIOD_GOES_ON);
+    ck_assert(period_begins_early(run.period, true));
+    ck_assert_int_eq(emit(PERIOD_LAUNCH, SUM, false), PERIOD_ENDS);
+    check_state(PERIOD_BY_NAME, 1);
+    finish();
+}
+END_TEST
+
 /* The caller has ended an iteration: it is not ended again. */
 START_TEST(closed_iterations_are_not_ended)
 {
@@ -481,6 +536,8 @@ int main(void)
     tcase_add_loop_test(cases, failures_lead_to_pauses, 0, 2);
     tcase_add_test(cases, some_failures_are_no_reason);
     tcase_add_test(cases, named_events_begin_iterations);
+    tcase_add_test(cases, iterations_begin_before_their_first_event);
+    tcase_add_test(cases, named_iterations_begin_early);
     tcase_add_test(cases, closed_iterations_are_not_ended);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
