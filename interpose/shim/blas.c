@@ -56,8 +56,11 @@ size_t blas_element_bytes(unsigned type)
 cublasStatus_t on_cublasCreate_v2(cublasHandle_t *handle)
 {
     cublasStatus_t status;
-    CUresult result = core_enter();
+    CUresult result = core_need_device();
 
+    if (result == DRIVER_SUCCESS) {
+        result = core_enter();
+    }
     if (result != DRIVER_SUCCESS) {
         return blas_status(result);
     }

@@ -129,6 +129,22 @@ static capu_status create(CUdevice device)
     return status;
 }
 
+CUresult core_need_device(void)
+{
+    const struct real_calls *real = real_calls();
+    CUcontext context = NULL;
+    CUresult result = real->cuInit(0);
+
+    if (result == DRIVER_SUCCESS) {
+        result = real->cuCtxGetCurrent(&context);
+    }
+    if (result != DRIVER_SUCCESS || context != NULL) {
+        return result;
+    }
+    result = real->cuDevicePrimaryCtxRetain(&context, 0);
+    return result == DRIVER_SUCCESS ? real->cuCtxSetCurrent(context) : result;
+}
+
 static CUresult open_core(void)
 {
     const struct real_calls *real = real_calls();

@@ -25,6 +25,10 @@ bool core_is_parent(void);
 /* The stream on which work for a stream of the program is enqueued. Thread: any. */
 CUstream core_stream(CUstream stream);
 
+/* Makes the context of the first device current if none is, as the runtime does: a call of a
+   library of CUDA may be the first of all. Thread: any; not entered. */
+CUresult core_need_device(void);
+
 /* Takes the lock, and creates the context if there is none. An error: neither was done. */
 CUresult core_enter(void);
 void core_leave(void);

@@ -195,7 +195,9 @@
 
 /* X(symbol, parameters): called, but not wrapped in this way. */
 #define DRIVER_CALLED(X)                                                                        \
+    X(cuInit, (unsigned flags))                                                                 \
     X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                         \
+    X(cuCtxSetCurrent, (CUcontext context))                                                     \
     X(cuCtxSynchronize, (void))                                                                 \
     X(cuCtxGetCurrent, (CUcontext * context))                                                   \
     X(cuCtxGetDevice, (CUdevice * device))                                                      \

@@ -145,7 +145,10 @@ EXPORT(curandCreateGenerator, (curandGenerator_t * generator, unsigned type))
     if (!takes()) {
         return calls.curandCreateGenerator(generator, type);
     }
-    result = core_enter(); /* for the stream */
+    result = core_need_device();
+    if (result == DRIVER_SUCCESS) {
+        result = core_enter(); /* for the stream */
+    }
     if (result != DRIVER_SUCCESS) {
         return status_of(result);
     }

@@ -73,12 +73,13 @@ int main(void)
     curandGenerator_t generator = NULL;
     CUstream stream = NULL;
 
+    /* The program's first call. */
+    check((int)curandCreateGenerator(&generator, XORWOW), 0, "curandCreateGenerator");
     open_driver();
     check(cu.cuStreamCreate(&stream, 1), 0, "cuStreamCreate");
     for (int i = 0; i < BUFFERS; i++) {
         check(cu.cuMemAlloc_v2(&buffers[i], BYTES), 0, "cuMemAlloc");
     }
-    check((int)curandCreateGenerator(&generator, XORWOW), 0, "curandCreateGenerator");
     check((int)curandSetStream(generator, stream), 0, "curandSetStream");
     check((int)curandSetPseudoRandomGeneratorSeed(generator, 1234), 0, "seed");
     for (int i = 0; i < BUFFERS; i++) {

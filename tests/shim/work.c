@@ -19,8 +19,6 @@
 #define MEMBER_WRAPPED(name, takers, parameters, arguments) MEMBER(name, parameters)
 #define MEMBER_TWICE(name, suffix, takers, parameters, arguments) MEMBER(name, parameters)
 #define OTHER_CALLS(X)                                           \
-    X(cuInit, (unsigned flags))                                  \
-    X(cuCtxSetCurrent, (CUcontext context))                      \
     X(cuStreamCreate, (CUstream * stream, unsigned flags))       \
     X(cuEventQuery, (CUevent event))                             \
     X(cuEventElapsedTime, (float *ms, CUevent from, CUevent to)) \
