@@ -152,6 +152,8 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_END:
         if (settings->verifies && settings->is_strict) {
             argp_error(state, "--verify cannot be combined with --strict");
+        } else if (settings->verifies && strcmp(settings->mode, "guided") == 0) {
+            argp_error(state, "--verify cannot be combined with --mode guided");
         }
         if (settings->iteration_kernel != NULL && settings->iteration_range != NULL) {
             argp_error(state, "--iteration-kernel cannot be combined with --iteration-range");
@@ -350,7 +352,7 @@ int run_main(int argc, char **argv)
          "guided: write a line per iteration, which `capuchin explain` reads", 0},
         {"verify", KEY_VERIFY, NULL, 0,
          "at the first launches of each kernel, check that it changes only the memory that it is "
-         "taken to store to; not with --strict, which does more where it can",
+         "taken to store to; not in guided mode, nor with --strict, which does more where it can",
          0},
         {"driver", KEY_DRIVER, "FILE", 0,
          "the CUDA driver (default: the libcuda.so.1 that the loader finds)", 0},
