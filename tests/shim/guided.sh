@@ -22,10 +22,18 @@ reported() {
     sed -n "s/^$1\([0-9]*\).*/\1/p" "$work/report"
 }
 
-# run STEPS OPTION...: one run under the command; its output must be that of the run alone.
+# run STEPS OPTION...: one run under the command; its output must be that of the run alone. All that its launches touch is
+# compared with their operands if the run is short, or if SHIM_COMPARE is set.
 run() {
     local count=$1
     shift
+    rm -f "$work/operands"
+    if [ "$count" -eq 2 ] || [ -n "${SHIM_COMPARE:-}" ]; then
+        export PTX_DRIVER_OPERANDS=$work/operands
+        set -- --operands "$work/operands" "$@"
+    else
+        unset PTX_DRIVER_OPERANDS
+    fi
     "$command" run --report "$work/report" --iterations "$work/iterations" "$@" -- "$program" "$count" \
         >"$work/output" 2>"$work/messages" || fail "run $*: exit code $?"
     cmp "$work/alone.$count" "$work/output" || fail "run $*: the output differs"

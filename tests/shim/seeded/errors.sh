@@ -28,13 +28,16 @@ verify() {
     result $?
 }
 
-strict() {
-    "$command" run --strict --budget "$budget" "$@" >"$work/output" 2>"$work/messages"
+# In guided mode, where all that a launch touches is compared, too.
+guided() {
+    rm -f "$work/operands"
+    CAPUCHIN_WAIT_FOR_PLAN=1 PTX_DRIVER_OPERANDS=$work/operands "$command" run --operands "$work/operands" \
+        --mode guided --report "$work/report" --budget "$budget" "$@" >"$work/output" 2>"$work/messages"
     result $?
 }
 
-guided() {
-    CAPUCHIN_WAIT_FOR_PLAN=1 "$command" run --mode guided --budget "$budget" "$@" >"$work/output" 2>"$work/messages"
+strict() {
+    "$command" run --strict --budget "$budget" "$@" >"$work/output" 2>"$work/messages"
     result $?
 }
 
@@ -43,12 +46,17 @@ result() {
     cmp -s "$work/alone" "$work/output" && result="$1 same"
 }
 
-# program BUDGET WORD...: what the following errors are made in.
-program() {
+# plain BUDGET WORD...: what the following errors are made in.
+plain() {
     budget=$1
     shift
     words=("$@")
     "${words[@]}" >"$work/alone" || fail "${words[*]} alone: exit code $?"
+}
+
+# program BUDGET WORD...: the same; first it must run without an error, in all ways.
+program() {
+    plain "$@"
     for way in compare strict verify; do
         "$way" "${words[@]}"
         [ "$result" = '0 same' ] && [ ! -s "$work/messages" ] || fail "${words[*]}, $way, without an error: $result"
@@ -91,6 +99,13 @@ finds stale_index compare '99 other' 'sum_segments.* loads what is not declared:
 program 2300000 "$gpt" 1
 finds short_half compare '99 other' 'loads what is not declared'
 finds short_half strict '1 other' "touched tensor .* which it does not name"
+
+# Iterations that are none cost time; the results are the same.
+plain 1500000 "$gpt" 3
+finds wrong_period guided '0 same'
+iterations=$(sed -n 's/^iterations: //p' "$work/report")
+[ "$iterations" -gt 30 ] || fail "only $iterations wrong iterations"
+grep -Eq '^iterations that left their plan: [1-9]' "$work/report" || fail "no wrong iteration was planned"
 
 # A product that adds to its result. In strict mode, what is to be written is poisoned.
 program 278528 "$products"
