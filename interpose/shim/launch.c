@@ -151,6 +151,7 @@ CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y
     const struct launch launch = {.grid = {grid_x, grid_y, grid_z},
                                   .block = {block_x, block_y, block_z},
                                   .shared_bytes = shared_bytes,
+                                  .is_next = true,
                                   .parameters = parameters_of(parameters, extra)};
     struct code_kernel *kernel;
     CUresult result = begin_launch(function, &launch, &kernel);
@@ -172,6 +173,7 @@ CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsi
     const struct launch launch = {.grid = {grid_x, grid_y, grid_z},
                                   .block = {block_x, block_y, block_z},
                                   .shared_bytes = shared_bytes,
+                                  .is_next = true,
                                   .is_cooperative = true,
                                   .parameters = parameters_of(parameters, NULL)};
     struct code_kernel *kernel;
@@ -189,6 +191,7 @@ CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsi
 static struct launch launch_of(const struct launch_config *config, void **parameters, void **extra)
 {
     struct launch launch = {.shared_bytes = config->shared_bytes,
+                            .is_next = true,
                             .parameters = parameters_of(parameters, extra)};
 
     memcpy(launch.grid, config->grid, sizeof(launch.grid));

@@ -12,6 +12,7 @@ struct launch {
     uint32_t cluster[3]; /* 0: not given */
     uint32_t shared_bytes;
     bool is_cooperative; /* its blocks all run at once */
+    bool is_next; /* all work before it was issued: what that leaves in memory it will read */
     struct parameters parameters;
 };
 

@@ -307,8 +307,8 @@ CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
     }
     found.stores_elsewhere = reach_stores_elsewhere(kernel->roles, found.block);
     if (reach != NULL && reach->function != NULL) {
-        /* What the slice would read must not change while the kernel runs. */
-        if (reach->slice.source_count == 0 || !found.stores_elsewhere) {
+        /* What the slice would read must not change before the kernel reads it. */
+        if (reach->slice.source_count == 0 || (launch->is_next && !found.stores_elsewhere)) {
             return add_sliced(kernel, launch, operands);
         }
         reach->whole_count++;

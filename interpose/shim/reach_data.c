@@ -3,6 +3,7 @@
  * access of the library, like a launch of the program's, on the stream of the program's work; and
  * what it finds holds for one launch. It runs only if all of this is true:
  *
+ * - no work that is still to be issued comes before the launch, as in a graph;
  * - the indices lie in the program's allocations, where the first slice has found them;
  * - the launch cannot store to them, whatever its other pointers are, nor to variables;
  * - not all allocations fit the budget together;
@@ -288,7 +289,8 @@ uint64_t reach_read_data(const struct code_kernel *kernel, const struct launch *
     uint64_t spared;
     uint64_t needed;
 
-    if (data == NULL || data->function == NULL || data->useless_count >= USELESS_MOST ||
+    if (data == NULL || data->function == NULL || !launch->is_next ||
+        data->useless_count >= USELESS_MOST ||
         alloc_bytes() <= capu_context_config(core_context())->budget_bytes ||
         reach_stores_elsewhere(kernel->roles, block)) {
         return 0;
