@@ -26,6 +26,9 @@ sliced store_and_read 'launched 0 times, not needed for 0 launches, without resu
 sliced gather 'launched 1 times, not needed for 7 launches, indices read for 8$'
 sliced sum_segments 'launched 1 times, not needed for 5 launches, indices read for 6$'
 sliced scatter_and_step 'launched 1 times, not needed for 17 launches, indices read for 12$'
+# A ticket does not widen the array of the parts: the input, a part per block, and a sum.
+grep -Eq '^kernel .*sum_by_last_block.*: closed, 8 launches, at most 66052 bytes of operands,' "$work/report" ||
+    fail "the operands of a ticket"
 floor=$(reported 'floor: ')
 run "$floor" "$program"
 run "$floor" --strict "$program"
