@@ -53,7 +53,10 @@ static capu_status emit(const struct code_kernel *kernel, const struct slice_wis
     }
     less.variables = false;
     slice_finish(&reach->slice);
-    return slice_emit_with(kernel->module, kernel->roles, &less, &reach->slice, &reach->problem);
+    status = slice_emit_with(kernel->module, kernel->roles, &less, &reach->slice, &reach->problem);
+    return status != CAPU_OK || reach_find_variables(kernel, reach) == DRIVER_SUCCESS
+               ? status
+               : CAPU_NO_HOST_MEMORY;
 }
 
 static capu_status make(const struct code_kernel *kernel, const struct slice_wish *wish,

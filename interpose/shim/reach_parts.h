@@ -50,7 +50,8 @@ CUresult reach_run(const struct reach *reach, const struct launch *launch,
 
 /* reach_variables.c */
 
-/* Finds the variables that a slice reads. Errors: those of the driver. */
+/* Finds the variables that a slice reads. Errors, after which nothing is held: those of the
+   driver. */
 CUresult reach_find_variables(const struct code_kernel *kernel, struct reach *reach);
 
 /* Adds them to the slice's parameters, and enqueues copies of constants. */

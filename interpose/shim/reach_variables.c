@@ -28,6 +28,17 @@ static CUresult find(const struct code_kernel *kernel, const struct slice_source
     return result;
 }
 
+static void forget(struct reach *reach)
+{
+    for (size_t i = 0; i < reach->slice.source_count; i++) {
+        if (reach->variables[i].copy != 0) {
+            (void)real_calls()->cuMemFree_v2(reach->variables[i].copy);
+        }
+    }
+    free(reach->variables);
+    reach->variables = NULL;
+}
+
 CUresult reach_find_variables(const struct code_kernel *kernel, struct reach *reach)
 {
     const struct slice *slice = &reach->slice;
@@ -41,6 +52,9 @@ CUresult reach_find_variables(const struct code_kernel *kernel, struct reach *re
         if (slice->sources[i].variable != NULL) {
             result = find(kernel, &slice->sources[i], &reach->variables[i]);
         }
+    }
+    if (result != DRIVER_SUCCESS) {
+        forget(reach);
     }
     return result;
 }
