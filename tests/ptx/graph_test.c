@@ -173,6 +173,8 @@ START_TEST(parameters_are_replaced)
     run(exec);
     ck_assert_uint_eq(word(2), 50);
     ck_assert_int_eq(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    ck_assert_int_eq(cuGraphDestroy(other), CUDA_SUCCESS);
+    ck_assert_int_eq(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 END_TEST
 
@@ -283,6 +285,7 @@ START_TEST(captures_forbid_what_may_wait)
     ck_assert_int_eq(cuStreamBeginCapture_v2(streams[0], 0), CUDA_SUCCESS);
     ck_assert_int_eq(launch(memory, 1, NULL), CUDA_SUCCESS);
     ck_assert_int_eq(cuStreamEndCapture(streams[0], &graph), CUDA_SUCCESS);
+    ck_assert_int_eq(cuGraphDestroy(graph), CUDA_SUCCESS);
     ck_assert_int_eq(cuStreamCreate(&streams[0], 0), CUDA_SUCCESS);
     ck_assert_int_eq(cuStreamBeginCapture_v2(streams[0], 0), CUDA_SUCCESS);
     ck_assert_int_eq(launch(memory, 1, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
