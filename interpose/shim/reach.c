@@ -283,7 +283,9 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
 /* What iterations are found by. */
 static void note_pointers(const struct code_kernel *kernel)
 {
-    for (size_t i = 0; i < kernel->roles->word_count; i++) {
+    size_t count = settings_get()->mode == CAPU_MODE_GUIDED ? kernel->roles->word_count : 0;
+
+    for (size_t i = 0; i < count; i++) {
         uint32_t offset = 0;
         uint64_t pointer;
 
