@@ -4,6 +4,7 @@
  */
 #include "interpose/shim/alloc.h"
 
+#include "interpose/shim/capture.h"
 #include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/floor.h"
@@ -180,7 +181,7 @@ static CUresult give(const struct allocation *allocation)
     return result;
 }
 
-CUresult on_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+static CUresult allocate(CUdeviceptr *address, size_t bytes)
 {
     uint64_t taken;
     CUresult result;
@@ -197,6 +198,13 @@ CUresult on_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
         *address = taken;
     }
     return result;
+}
+
+CUresult on_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+{
+    CUresult result = capture_check();
+
+    return result == DRIVER_SUCCESS ? allocate(address, bytes) : result;
 }
 
 CUresult on_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
@@ -218,15 +226,17 @@ CUresult on_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width
 
 CUresult on_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
 {
-    (void)stream;
-    return on_cuMemAlloc_v2(address, bytes);
+    /* During a capture: memory that the graph allocates, which is the driver's. */
+    return capture_takes(stream) ? real_calls()->cuMemAllocAsync(address, bytes, stream)
+                                 : allocate(address, bytes);
 }
 
 CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
                                     CUstream stream)
 {
-    (void)pool;
-    return on_cuMemAllocAsync(address, bytes, stream);
+    return capture_takes(stream)
+               ? real_calls()->cuMemAllocFromPoolAsync(address, bytes, pool, stream)
+               : allocate(address, bytes);
 }
 
 /* *is_ours: false: nothing was done. */
@@ -259,7 +269,10 @@ CUresult on_cuMemFree_v2(CUdeviceptr address)
     if (address == 0) {
         return real_calls()->cuMemFree_v2(address);
     }
-    result = core_wait();
+    result = capture_check();
+    if (result == DRIVER_SUCCESS) {
+        result = core_wait();
+    }
     if (result != DRIVER_SUCCESS) {
         return result;
     }
@@ -270,8 +283,12 @@ CUresult on_cuMemFree_v2(CUdeviceptr address)
 CUresult on_cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 {
     bool is_ours;
-    CUresult result = free_own(address, &is_ours);
+    CUresult result;
 
+    if (capture_takes(stream)) {
+        return real_calls()->cuMemFreeAsync(address, stream);
+    }
+    result = free_own(address, &is_ours);
     return is_ours ? result : real_calls()->cuMemFreeAsync(address, core_stream(stream));
 }
 

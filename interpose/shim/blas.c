@@ -1,20 +1,23 @@
 /* Handles, streams and matrices of cuBLAS, see blas.h. */
 #include "interpose/shim/blas.h"
 
+#include "interpose/shim/capture.h"
 #include "interpose/shim/core.h"
+#include "interpose/shim/graph_known.h"
 #include "interpose/shim/iteration.h"
 
 #include "base/array.h"
 
 #include <stdlib.h>
 
-/* Handles work on the core's stream, whichever one the program has set. Guarded by the core's
-   lock. */
+/* Handles work on the core's stream, whichever one the program has set, but on the program's while
+   that captures. Guarded by the core's lock. */
 static struct {
     struct handle {
         cublasHandle_t handle;
-        CUstream stream; /* the program's */
-        uint64_t workspace;
+        CUstream stream;    /* the program's */
+        CUstream now;       /* on which it works */
+        uint64_t workspace; /* that the program gave */
         size_t workspace_bytes;
     } * list;
     size_t count, capacity;
@@ -73,7 +76,8 @@ cublasStatus_t on_cublasCreate_v2(cublasHandle_t *handle)
     if (status == BLAS_SUCCESS) {
         if (array_reserve(&handles.list, &handles.capacity, handles.count + 1,
                           sizeof(handles.list[0]))) {
-            handles.list[handles.count++] = (struct handle){.handle = *handle};
+            handles.list[handles.count++] =
+                (struct handle){.handle = *handle, .now = core_stream(NULL)};
         } else {
             status = BLAS_ALLOC_FAILED;
         }
@@ -102,6 +106,40 @@ cublasStatus_t on_cublasDestroy_v2(cublasHandle_t handle)
     return status;
 }
 
+static CUstream target(CUstream stream)
+{
+    return capture_takes(stream) ? stream : core_stream(stream);
+}
+
+/* Setting a stream takes the program's workspace away, so it is given again. */
+static void follow(struct handle *own)
+{
+    CUstream wanted = target(own->stream);
+
+    if (wanted == own->now ||
+        blas_calls()->cublasSetStream_v2(own->handle, wanted) != BLAS_SUCCESS) {
+        return;
+    }
+    own->now = wanted;
+    if (own->workspace_bytes > 0) {
+        (void)blas_calls()->cublasSetWorkspace_v2(own->handle, (void *)(uintptr_t)own->workspace,
+                                                  own->workspace_bytes);
+    }
+}
+
+void blas_follow(void)
+{
+    if (core_enter() != DRIVER_SUCCESS) {
+        return;
+    }
+    core_guard_begin();
+    for (size_t i = 0; i < handles.count; i++) {
+        follow(&handles.list[i]);
+    }
+    core_guard_end();
+    core_leave();
+}
+
 cublasStatus_t on_cublasSetStream_v2(cublasHandle_t handle, CUstream stream)
 {
     struct handle *own;
@@ -113,11 +151,12 @@ cublasStatus_t on_cublasSetStream_v2(cublasHandle_t handle, CUstream stream)
     own = find(handle);
     if (own != NULL) {
         own->stream = stream;
+        own->now = target(stream);
         own->workspace_bytes = 0; /* the library takes its own again */
     }
     core_guard_begin();
     /* Also for what it does to the workspace. */
-    result = blas_calls()->cublasSetStream_v2(handle, core_stream(stream));
+    result = blas_calls()->cublasSetStream_v2(handle, target(stream));
     core_guard_end();
     core_leave();
     return result;
@@ -161,23 +200,36 @@ cublasStatus_t on_cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, 
     return status;
 }
 
-cublasStatus_t blas_begin(cublasHandle_t handle, struct operands *operands, const char *name)
+/* Whether the call that has begun is captured: nothing runs. Guarded by the core's lock. */
+static bool is_captured;
+
+cublasStatus_t blas_begin_on(CUstream stream, struct operands *operands, const char *name)
 {
-    const struct handle *own = handle != NULL ? find(handle) : NULL;
     CUresult result;
 
-    if (own != NULL) {
-        operands_add_range(operands, own->workspace, own->workspace_bytes, CAPU_UPDATE);
-    }
     if (operands->has_failed) {
         return BLAS_ALLOC_FAILED;
     }
-    iteration_event(core_context(), name, PERIOD_LAUNCH);
-    result = core_begin(name);
+    is_captured = capture_takes(stream);
+    if (!is_captured) {
+        iteration_event(core_context(), name, PERIOD_LAUNCH);
+    }
+    result = is_captured ? graph_known_begin(stream) : core_begin(name);
     if (result == DRIVER_SUCCESS) {
         core_guard_begin();
     }
     return blas_status(result);
+}
+
+cublasStatus_t blas_begin(cublasHandle_t handle, struct operands *operands, const char *name)
+{
+    const struct handle *own = find(handle);
+
+    if (own == NULL) {
+        return blas_begin_on(core_stream(NULL), operands, name);
+    }
+    operands_add_range(operands, own->workspace, own->workspace_bytes, CAPU_UPDATE);
+    return blas_begin_on(own->stream, operands, name);
 }
 
 cublasStatus_t blas_end(cublasStatus_t status, const char *name)
@@ -185,6 +237,10 @@ cublasStatus_t blas_end(cublasStatus_t status, const char *name)
     CUresult result;
 
     core_guard_end();
+    if (is_captured) {
+        graph_known_end(status == BLAS_SUCCESS);
+        return status;
+    }
     result = core_end(DRIVER_SUCCESS, name);
     return status != BLAS_SUCCESS ? status : blas_status(result);
 }

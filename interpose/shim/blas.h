@@ -14,9 +14,17 @@ BLAS_WRAPPED(BLAS_HANDLER)
 #undef BLAS_HANDLER
 
 /* For the thread that has entered the core: begins an access of what was added, with a handle's
-   workspace, and ends it. An error: there is no access. Between them the library is called. */
+   workspace, and ends it. If the handle's stream captures, what the call adds to the graph is noted
+   instead. An error: there is no access. Between them the library is called. */
 cublasStatus_t blas_begin(cublasHandle_t handle, struct operands *operands, const char *name);
 cublasStatus_t blas_end(cublasStatus_t status, const char *name);
+
+/* The same as blas_begin for a call that is given a stream of the program. */
+cublasStatus_t blas_begin_on(CUstream stream, struct operands *operands, const char *name);
+
+/* Streams may capture now that did not, or the other way round: handles follow them. Thread: any,
+   not entered. */
+void blas_follow(void);
 
 /* cuBLAS's error for one of the driver. */
 cublasStatus_t blas_status(CUresult result);

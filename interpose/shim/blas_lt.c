@@ -3,6 +3,7 @@
  * which is asked for them. What is not known makes all memory of the program an operand.
  */
 #include "interpose/shim/blas.h"
+#include "interpose/shim/capture.h"
 #include "interpose/shim/core.h"
 
 enum layout_attribute {
@@ -200,11 +201,12 @@ cublasStatus_t on_cublasLtMatmul(cublasLtHandle handle, void *description, const
         operands_add_all(&operands);
     }
     operands_add_range(&operands, (uintptr_t)workspace, workspace_bytes, CAPU_UPDATE);
-    status = blas_begin(NULL, &operands, name);
+    status = blas_begin_on(stream, &operands, name);
     if (status == BLAS_SUCCESS) {
         status = blas_calls()->cublasLtMatmul(handle, description, alpha, a, layout_a, b, layout_b,
                                               beta, c, layout_c, d, layout_d, algorithm, workspace,
-                                              workspace_bytes, core_stream(stream));
+                                              workspace_bytes,
+                                              capture_takes(stream) ? stream : core_stream(stream));
         status = blas_end(status, name);
     }
     core_leave();

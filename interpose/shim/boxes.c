@@ -7,10 +7,12 @@
  * its own.
  */
 #include "interpose/shim/alloc.h"
+#include "interpose/shim/capture.h"
 #include "interpose/shim/code.h"
 #include "interpose/shim/copy_ends.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
+#include "interpose/shim/graph.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/rows.h"
@@ -241,6 +243,9 @@ CUresult on_cuMemcpy2DAsync_v2(const struct copy_2d *copy, CUstream stream)
     if (copy == NULL) {
         return DRIVER_INVALID_VALUE;
     }
+    if (capture_takes(stream)) {
+        return graph_capture_2d(copy, stream);
+    }
     if (copy->width == 0 || copy->height == 0) {
         return real_calls()->cuMemcpy2DAsync_v2(copy, core_stream(stream));
     }
@@ -254,6 +259,9 @@ CUresult on_cuMemcpy3DAsync_v2(const struct copy_3d *copy, CUstream stream)
 
     if (copy == NULL) {
         return DRIVER_INVALID_VALUE;
+    }
+    if (capture_takes(stream)) {
+        return graph_capture_3d(copy, stream);
     }
     if (copy->width == 0 || copy->height == 0 || copy->depth == 0) {
         return real_calls()->cuMemcpy3DAsync_v2(copy, core_stream(stream));

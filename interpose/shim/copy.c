@@ -5,12 +5,14 @@
  * asynchronous copy is enqueued, inside an access.
  */
 #include "interpose/shim/alloc.h"
+#include "interpose/shim/capture.h"
 #include "interpose/shim/code.h"
 #include "interpose/shim/copy_ends.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
 #include "interpose/shim/download.h"
 #include "interpose/shim/floor.h"
+#include "interpose/shim/graph.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/iteration.h"
 #include "interpose/shim/operands.h"
@@ -161,6 +163,10 @@ static CUresult carry_out(const struct copy *copy)
 
     if (copy->bytes == 0) {
         return DRIVER_SUCCESS;
+    }
+    if (capture_takes(copy->stream)) {
+        return copy->waits ? real_calls()->cuMemcpy(copy->to, copy->from, copy->bytes)
+                           : graph_capture_copy(copy->to, copy->from, copy->bytes, copy->stream);
     }
     if (is_ours(copy->from, &result)) {
         if (copy_ends_pageable(copy->to) && !is_ours(copy->to, &result)) {

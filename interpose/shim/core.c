@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* dladdr */
 #include "interpose/shim/core.h"
 
+#include "interpose/shim/capture.h"
 #include "interpose/shim/cut.h"
 #include "interpose/shim/floor.h"
 #include "interpose/shim/iteration.h"
@@ -148,6 +149,7 @@ CUresult core_need_device(void)
 static CUresult open_core(void)
 {
     const struct real_calls *real = real_calls();
+    CUstream stream;
     CUdevice device = 0;
     CUresult result = real->cuCtxGetDevice(&device);
 
@@ -166,9 +168,15 @@ static CUresult open_core(void)
     (void)pthread_atfork(NULL, NULL, note_child);
     core.full_budget = capu_context_config(core.context)->budget_bytes;
     core.is_host = strcmp(capu_context_device(core.context), "cuda") != 0;
-    __atomic_store_n(&core.stream,
-                     core.is_host ? NULL : (CUstream)capu_context_stream(core.context),
-                     __ATOMIC_RELEASE);
+    stream = core.is_host ? NULL : (CUstream)capu_context_stream(core.context);
+    if (core.is_host) {
+        result = real->cuStreamCreate(&stream, STREAM_NON_BLOCKING);
+    }
+    if (result != DRIVER_SUCCESS) {
+        core.has_failed = true;
+        return result;
+    }
+    __atomic_store_n(&core.stream, stream, __ATOMIC_RELEASE);
     __atomic_store_n(&core.is_open, true, __ATOMIC_RELEASE);
     return DRIVER_SUCCESS;
 }
@@ -178,13 +186,14 @@ CUresult core_enter(void)
     CUresult result = DRIVER_SUCCESS;
 
     (void)pthread_mutex_lock(&core.lock);
+    capture_relax();
     core.operand_count = 0; /* of an access that was not begun */
     iteration_forget_pointers();
     if (core.context == NULL) {
         result = core.has_failed ? DRIVER_NOT_SUPPORTED : open_core();
     }
     if (result != DRIVER_SUCCESS) {
-        (void)pthread_mutex_unlock(&core.lock);
+        core_leave();
     }
     is_inside = result == DRIVER_SUCCESS;
     return result;
@@ -198,6 +207,7 @@ bool core_is_inside(void)
 void core_leave(void)
 {
     is_inside = false;
+    capture_restore();
     (void)pthread_mutex_unlock(&core.lock);
 }
 
@@ -248,6 +258,12 @@ bool core_add(uint64_t address, uint64_t bytes, capu_role role)
     core.operands[core.operand_count++] =
         capu_operand_of((const void *)(uintptr_t)address, bytes, role);
     return true;
+}
+
+capu_operand *core_added(size_t **count)
+{
+    *count = &core.operand_count;
+    return core.operands;
 }
 
 void core_watch(void (*begun)(const char *name, const capu_operand *operands, size_t count),

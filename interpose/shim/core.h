@@ -3,7 +3,7 @@
  *
  * The context is created by the first call that needs it. All work of the program goes to the
  * context's compute stream, in the order of the calls. On the host device, which is for tests,
- * there is no such stream: work runs on the driver's default stream, and each call waits for it.
+ * there is no such stream: work runs on one of the driver's, and each call waits for it.
  */
 #ifndef CAPU_INTERPOSE_SHIM_CORE_H
 #define CAPU_INTERPOSE_SHIM_CORE_H
@@ -47,6 +47,9 @@ CUresult core_result(capu_status status, const char *what);
 
 /* Adds an operand to the next access. False: no host memory. */
 bool core_add(uint64_t address, uint64_t bytes, capu_role role);
+
+/* The operands that were added, and how many: for those who make them fewer. */
+capu_operand *core_added(size_t **count);
 
 /* Begins an access of the operands that were added, which are forgotten. The caller then enqueues
    its work on core_stream() and ends the access with the driver's answer, which end returns. */

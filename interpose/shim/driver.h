@@ -23,6 +23,9 @@ typedef struct CUarray_st *CUarray;
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef unsigned long long CUpages; /* CUmemGenericAllocationHandle */
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
 
 enum driver_result {
     DRIVER_SUCCESS = 0,
@@ -35,6 +38,8 @@ enum driver_result {
     DRIVER_ILLEGAL_ADDRESS = 700,
     DRIVER_LAUNCH_FAILED = 719,
     DRIVER_NOT_SUPPORTED = 801,
+    DRIVER_CAPTURE_FIRST = 900, /* errors of calls that a capture forbids */
+    DRIVER_CAPTURE_LAST = 908,
     DRIVER_UNKNOWN = 999,
 };
 
@@ -46,6 +51,10 @@ enum { DRIVER_LEGACY_STREAM = 1, DRIVER_PER_THREAD_STREAM = 2 };
 
 /* Flags of streams. */
 enum { STREAM_NON_BLOCKING = 1 };
+
+enum capture_status { CAPTURE_NONE = 0, CAPTURE_ACTIVE = 1 };
+enum capture_mode { CAPTURE_GLOBAL = 0, CAPTURE_RELAXED = 2 };
+enum { EVENT_RECORD_EXTERNAL = 1 };
 
 enum driver_attribute { DRIVER_CAPABILITY_MAJOR = 75, DRIVER_CAPABILITY_MINOR = 76 };
 
@@ -118,6 +127,53 @@ struct launch_config {
     CUstream stream;
     struct launch_attribute *attributes;
     unsigned attribute_count;
+};
+
+/* CUgraphNodeType */
+enum node_type {
+    NODE_KERNEL = 0,
+    NODE_MEMCPY = 1,
+    NODE_MEMSET = 2,
+    NODE_HOST = 3,
+    NODE_GRAPH = 4,
+    NODE_EMPTY = 5,
+    NODE_WAIT_EVENT = 6,
+    NODE_RECORD_EVENT = 7,
+    NODE_SIGNAL = 8, /* of external semaphores, and the next */
+    NODE_WAIT = 9,
+    NODE_ALLOC = 10,
+    NODE_FREE = 11,
+    NODE_MEMORY_OPERATIONS = 12,
+    NODE_CONDITIONAL = 13,
+};
+
+/* CUDA_KERNEL_NODE_PARAMS_v2 */
+struct kernel_node {
+    CUfunction function;
+    unsigned grid[3];
+    unsigned block[3];
+    unsigned shared_bytes;
+    void **parameters;
+    void **extra;
+    CUkernel kernel; /* if there is no function */
+    CUcontext context;
+};
+
+/* CUDA_MEMSET_NODE_PARAMS_v1 */
+struct memset_node {
+    CUdeviceptr to;
+    size_t pitch;
+    unsigned value;
+    unsigned element_bytes;
+    size_t width, height;
+};
+
+/* CUDA_GRAPH_INSTANTIATE_PARAMS */
+struct instantiate_params {
+    uint64_t flags;
+    CUstream upload_stream;
+    CUgraphNode error_node;
+    int result;
 };
 
 /* CUDA_ARRAY_DESCRIPTOR_v2 */

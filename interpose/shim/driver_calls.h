@@ -10,6 +10,7 @@
 #define CAPU_INTERPOSE_SHIM_DRIVER_CALLS_H
 
 #include "interpose/shim/driver.h"
+#include "interpose/shim/driver_graph_calls.h"
 
 /* X(symbol, takers, parameters, arguments): wrapped, with one variant. */
 #define DRIVER_WRAPPED(X)                                                                       \
@@ -52,7 +53,8 @@
     X(cuLibraryGetKernel, ALL, (CUkernel * kernel, CUlibrary library, const char *name),        \
       (kernel, library, name))                                                                  \
     X(cuLibraryGetModule, ALL, (CUmodule * module, CUlibrary library), (module, library))       \
-    X(cuKernelGetFunction, ALL, (CUfunction * function, CUkernel kernel), (function, kernel))
+    X(cuKernelGetFunction, ALL, (CUfunction * function, CUkernel kernel), (function, kernel))   \
+    DRIVER_GRAPH_WRAPPED(X)
 
 /* X(symbol, suffix of the variant for per-thread default streams, takers, parameters, arguments):
    wrapped. STREAM and CONFIG, defined by the user of the list, give what a variant means by a
@@ -152,7 +154,8 @@
       (STREAM(stream), event, flags))                                                             \
     X(cuEventRecord, _ptsz, ALL, (CUevent event, CUstream stream), (event, STREAM(stream)))       \
     X(cuEventRecordWithFlags, _ptsz, ALL, (CUevent event, CUstream stream, unsigned flags),       \
-      (event, STREAM(stream), flags))
+      (event, STREAM(stream), flags))                                                             \
+    DRIVER_GRAPH_WRAPPED_TWICE(X)
 
 /* X(symbol, parameters, arguments, bytes): the driver's own memory on the host, counted
    (passed.h). */
@@ -214,6 +217,8 @@
     X(cuLibraryGetGlobal,                                                                       \
       (CUdeviceptr * address, size_t * bytes, CUlibrary library, const char *name))             \
     X(cuFuncGetParamInfo, (CUfunction function, size_t index, size_t * offset, size_t * bytes)) \
-    X(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t * offset, size_t * bytes))
+    X(cuStreamCreate, (CUstream * stream, unsigned flags))                                      \
+    X(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t * offset, size_t * bytes))   \
+    DRIVER_GRAPH_CALLED(X)
 
 #endif

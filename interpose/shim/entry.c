@@ -6,7 +6,7 @@
  * asks for and by its kind of default stream. Ours is given only for the variant that it was
  * written for: the one for which the real driver gives the same address. Another variant of a
  * wrapped function, older or newer, would bypass us, so it is refused; not one of a function that
- * is only counted.
+ * is only counted. One function has a second name, of a later version.
  */
 #include "interpose/shim/caller.h"
 #include "interpose/shim/driver.h"
@@ -45,10 +45,32 @@ static bool is_variant(find_function find, const struct symbol *symbol, const vo
            function == found;
 }
 
+/* Since CUDA 12, the shorter name means the other function; before, one that is refused. */
+static const char *other_name(const char *name, int version)
+{
+    return version >= 12000 && strcmp(name, "cuGraphInstantiate") == 0
+               ? "cuGraphInstantiateWithFlags"
+               : NULL;
+}
+
+static void *wrapper_of(const char *symbol)
+{
+    for (size_t i = 0; i < wrapper_count; i++) {
+        if (strcmp(symbols[wrappers[i].index].name, symbol) == 0) {
+            return wrappers[i].function;
+        }
+    }
+    return NULL;
+}
+
 /* What the caller gets for a function that the real driver found. */
-static void *replace(find_function find, const char *name, void *found)
+static void *replace(find_function find, const char *name, int version, void *found)
 {
     void *refusal = NULL;
+
+    if (other_name(name, version) != NULL) {
+        return wrapper_of(other_name(name, version));
+    }
 
     for (size_t i = 0; i < wrapper_count; i++) {
         const struct symbol *symbol = &symbols[wrappers[i].index];
@@ -83,7 +105,7 @@ static CUresult get(enum caller caller, const char *symbol, void **function, int
     result = find(symbol, function, version, flags, status);
     if (result == DRIVER_SUCCESS && symbol != NULL && function != NULL && *function != NULL &&
         (caller == CALLER_PROGRAM || caller == CALLER_LIBRARY)) {
-        *function = replace(find, symbol, *function);
+        *function = replace(find, symbol, version, *function);
     }
     return result;
 }

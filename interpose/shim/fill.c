@@ -1,9 +1,11 @@
 /* Memsets: zeros are known to the library, which then needs no memory for them; others are the
    driver's own, inside accesses that write the rows. */
 #include "interpose/shim/alloc.h"
+#include "interpose/shim/capture.h"
 #include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
+#include "interpose/shim/graph.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/iteration.h"
 #include "interpose/shim/operands.h"
@@ -128,6 +130,11 @@ static CUresult carry_out(struct fill fill)
     }
     if (fill.width == 0 || fill.height == 0) {
         return DRIVER_SUCCESS;
+    }
+    if (capture_takes(fill.stream)) {
+        return graph_capture_fill(&(struct memset_node){fill.to, fill.pitch, fill.value, fill.unit,
+                                                        fill.width, fill.height},
+                                  fill.stream);
     }
     result = core_enter();
     if (result != DRIVER_SUCCESS) {

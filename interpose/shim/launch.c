@@ -3,8 +3,10 @@
  * all allocations are made resident; if they do not fit, the program gets the driver's error for
  * too little memory. The kernel is then launched by the driver, inside an access of these operands.
  */
+#include "interpose/shim/capture.h"
 #include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
+#include "interpose/shim/graph_learn.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/iteration.h"
 #include "interpose/shim/log.h"
@@ -18,9 +20,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Whether a kernel cannot run here; a line says why. In a cooperative launch, the blocks wait for
-   each other at a barrier that the driver provides. */
-static bool is_refused(const struct code_kernel *kernel, const struct launch *launch)
+bool launch_is_refused(const struct code_kernel *kernel, const struct launch *launch)
 {
     if (kernel->roles != NULL && kernel->roles->waits_for_others && !launch->is_cooperative) {
         log_line("refused: the kernel %s waits for memory that another kernel or the host writes; "
@@ -44,7 +44,7 @@ static CUresult begin(CUfunction function, struct code_kernel *kernel, const str
     CUresult result = DRIVER_SUCCESS;
     bool is_watched;
 
-    if (is_refused(kernel, launch)) {
+    if (launch_is_refused(kernel, launch)) {
         return DRIVER_NOT_SUPPORTED;
     }
     if (kernel->reason != NULL) {
@@ -144,6 +144,15 @@ static CUresult end_launch(CUresult result, const struct code_kernel *kernel)
     return result;
 }
 
+/* After a launch into a stream that captures: the node says how the driver calls the kernel. */
+static CUresult end_captured(CUresult result, CUstream stream, CUfunction function)
+{
+    if (result == DRIVER_SUCCESS) {
+        graph_learn(stream, function);
+    }
+    return result;
+}
+
 CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                            unsigned block_x, unsigned block_y, unsigned block_z,
                            unsigned shared_bytes, CUstream stream, void **parameters, void **extra)
@@ -154,8 +163,15 @@ CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y
                                   .is_next = true,
                                   .parameters = parameters_of(parameters, extra)};
     struct code_kernel *kernel;
-    CUresult result = begin_launch(function, &launch, &kernel);
+    CUresult result;
 
+    if (capture_takes(stream)) {
+        return end_captured(real_calls()->cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x,
+                                                         block_y, block_z, shared_bytes, stream,
+                                                         parameters, extra),
+                            stream, function);
+    }
+    result = begin_launch(function, &launch, &kernel);
     if (result != DRIVER_SUCCESS) {
         return result;
     }
@@ -177,8 +193,15 @@ CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsi
                                   .is_cooperative = true,
                                   .parameters = parameters_of(parameters, NULL)};
     struct code_kernel *kernel;
-    CUresult result = begin_launch(function, &launch, &kernel);
+    CUresult result;
 
+    if (capture_takes(stream)) {
+        return end_captured(real_calls()->cuLaunchCooperativeKernel(
+                                function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                shared_bytes, stream, parameters),
+                            stream, function);
+    }
+    result = begin_launch(function, &launch, &kernel);
     if (result != DRIVER_SUCCESS) {
         return result;
     }
@@ -216,6 +239,10 @@ CUresult on_cuLaunchKernelEx(const struct launch_config *config, CUfunction func
 
     if (config == NULL) {
         return DRIVER_INVALID_VALUE;
+    }
+    if (capture_takes(config->stream)) {
+        return end_captured(real_calls()->cuLaunchKernelEx(config, function, parameters, extra),
+                            config->stream, function);
     }
     launch = launch_of(config, parameters, extra);
     result = begin_launch(function, &launch, &kernel);

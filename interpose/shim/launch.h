@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+struct code_kernel;
+
 struct launch {
     uint32_t grid[3];
     uint32_t block[3];
@@ -15,5 +17,9 @@ struct launch {
     bool is_next; /* all work before it was issued: what that leaves in memory it will read */
     struct parameters parameters;
 };
+
+/* Whether a kernel cannot run here; a line says why. In a cooperative launch, the blocks wait for
+   each other at a barrier that the driver provides. For the thread that has entered the core. */
+bool launch_is_refused(const struct code_kernel *kernel, const struct launch *launch);
 
 #endif

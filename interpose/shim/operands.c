@@ -7,6 +7,8 @@
 #include "interpose/shim/cut.h"
 #include "interpose/shim/iteration.h"
 
+#include <stdlib.h>
+
 void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role)
 {
     operands->bytes += bytes;
@@ -20,6 +22,44 @@ void operands_note_pointer(uint64_t address)
     if (allocation != NULL) {
         iteration_add_pointer(allocation->ordinal, address - allocation->address);
     }
+}
+
+static int by_address(const void *one, const void *other)
+{
+    uint64_t a = (uintptr_t)((const capu_operand *)one)->address;
+    uint64_t b = (uintptr_t)((const capu_operand *)other)->address;
+
+    return (a > b) - (a < b);
+}
+
+void operands_merge(struct operands *operands)
+{
+    size_t *count;
+    capu_operand *list = core_added(&count);
+    size_t kept = 0;
+
+    if (*count > 0) {
+        qsort(list, *count, sizeof(list[0]), by_address);
+    }
+    operands->bytes = 0;
+    for (size_t i = 0; i < *count; i++) {
+        uint64_t address = (uintptr_t)list[i].address;
+        uint64_t end = address + list[i].bytes;
+        capu_operand *last = kept > 0 ? &list[kept - 1] : NULL;
+        uint64_t last_end = last != NULL ? (uintptr_t)last->address + last->bytes : 0;
+
+        if (last != NULL && address < last_end) {
+            last->role =
+                last->role == CAPU_READ && list[i].role == CAPU_READ ? CAPU_READ : CAPU_UPDATE;
+            last->bytes += end > last_end ? end - last_end : 0;
+            operands->bytes += end > last_end ? end - last_end : 0;
+            continue;
+        }
+        list[kept] = list[i];
+        list[kept].role = list[i].role == CAPU_READ ? CAPU_READ : CAPU_UPDATE;
+        operands->bytes += list[kept++].bytes;
+    }
+    *count = kept;
 }
 
 void operands_add_all(struct operands *operands)

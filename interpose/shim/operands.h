@@ -20,6 +20,10 @@ void operands_note_pointer(uint64_t address);
 /* A range within one allocation, as it is. */
 void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role);
 
+/* Makes one operand of those that overlap or are equal: a read if all are, else an update, since it
+   is not known which comes first. operands->bytes counts each byte once then. */
+void operands_merge(struct operands *operands);
+
 /* All allocations, updated: for work of which nothing is known. */
 void operands_add_all(struct operands *operands);
 

@@ -7,8 +7,13 @@
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "interpose/shim/rand_calls.h"
 
+#include "interpose/shim/capture.h"
 #include "interpose/shim/core.h"
+#include "interpose/shim/log.h"
 #include "interpose/shim/operands.h"
+#include "interpose/shim/symbol.h"
+
+#include "base/table.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -53,6 +58,46 @@ static bool takes(void)
 
     (void)pthread_once(&once, fill_calls);
     return core_takes(CALLER_PROGRAM, false);
+}
+
+/* The program's streams of generators, but for the default stream. */
+static struct {
+    pthread_mutex_t lock;
+    struct table table;
+} streams = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void note_stream(curandGenerator_t generator, CUstream stream)
+{
+    uint64_t key = (uint64_t)(uintptr_t)generator;
+
+    (void)pthread_mutex_lock(&streams.lock);
+    if (streams.table.count > 0) {
+        table_remove(&streams.table, key);
+    }
+    if (stream != NULL && table_reserve(&streams.table, streams.table.count + 1)) {
+        table_put(&streams.table, key, (uint64_t)(uintptr_t)stream);
+    }
+    (void)pthread_mutex_unlock(&streams.lock);
+}
+
+/* Whether the generator's stream captures. What the library would add to the graph, and which state
+   of its own that changes, is not known. */
+static bool is_refused(curandGenerator_t generator)
+{
+    uint64_t stream = 0;
+
+    (void)pthread_mutex_lock(&streams.lock);
+    if (streams.table.count > 0) {
+        (void)table_get(&streams.table, (uint64_t)(uintptr_t)generator, &stream);
+    }
+    (void)pthread_mutex_unlock(&streams.lock);
+    if (stream == 0 || !capture_takes((CUstream)(uintptr_t)stream)) {
+        return false;
+    }
+    symbol_note_refusal("cuRAND in a capture");
+    log_line("refused: cuRAND in a capture, which programs cannot use under a budget "
+             "(docs/unmodified.md)");
+    return true;
 }
 
 static curandStatus_t status_of(CUresult result)
@@ -125,6 +170,9 @@ RAND_PLAIN(EXPORT_PLAIN)
         if (!takes() || count > SIZE_MAX / sizeof(type)) {                         \
             return calls.name arguments;                                           \
         }                                                                          \
+        if (is_refused(generator)) {                                               \
+            return RAND_LAUNCH_FAILURE;                                            \
+        }                                                                          \
         status = begin(numbers, count * sizeof(type), #name);                      \
         return status == RAND_SUCCESS ? end(calls.name arguments, #name) : status; \
     }
@@ -134,6 +182,9 @@ EXPORT(curandSetStream, (curandGenerator_t generator, CUstream stream))
 {
     bool is_ours = takes();
 
+    if (is_ours) {
+        note_stream(generator, stream);
+    }
     return calls.curandSetStream(generator, is_ours ? core_stream(stream) : stream);
 }
 

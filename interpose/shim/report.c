@@ -7,6 +7,7 @@
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
 #include "interpose/shim/floor.h"
+#include "interpose/shim/graph.h"
 #include "interpose/shim/iteration.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/outside.h"
@@ -99,6 +100,16 @@ static void write_kernels(FILE *file)
                     kernel->most_bytes, kernel->failed_count);
             write_slice(file, kernel);
         }
+    }
+}
+
+static void write_graphs(FILE *file)
+{
+    for (const struct graph *graph = graph_list(); graph != NULL; graph = graph->next) {
+        fprintf(file,
+                "%s: %" PRIu64 " launches, at most %" PRIu64 " bytes of operands, %" PRIu64
+                " launches failed\n",
+                graph->name, graph->launch_count, graph->most_bytes, graph->failed_count);
     }
 }
 
@@ -202,6 +213,7 @@ __attribute__((destructor)) static void write_report(void)
     write_iterations(file, core_context());
     write_kernels(file);
     write_verified(file);
+    write_graphs(file);
     write_passed(file);
     for (size_t i = 0; symbol_refused(i) != NULL; i++) {
         fprintf(file, "refused: %s\n", symbol_refused(i));

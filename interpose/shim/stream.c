@@ -1,8 +1,9 @@
 /*
- * Streams and events. All streams of the program stand for one, so their order is the order of the
- * calls: an event is recorded there, and waiting for a stream waits for all work. The driver
- * answers for that stream truthfully.
+ * Streams. All streams of the program stand for one, so their order is the order of the calls:
+ * waiting for a stream waits for all work. The driver answers for that stream truthfully. Streams
+ * that capture, and events, are in capture.c.
  */
+#include "interpose/shim/capture.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/iteration.h"
@@ -10,10 +11,16 @@
 
 #include <stdlib.h>
 
+/* The driver's stream for a call. */
+static CUstream target(CUstream stream)
+{
+    return capture_takes(stream) ? stream : core_stream(stream);
+}
+
 CUresult on_cuStreamSynchronize(CUstream stream)
 {
     uint64_t begun = iteration_wait_begin();
-    CUresult result = real_calls()->cuStreamSynchronize(core_stream(stream));
+    CUresult result = real_calls()->cuStreamSynchronize(target(stream));
 
     iteration_wait_end(begun);
     return result;
@@ -21,7 +28,7 @@ CUresult on_cuStreamSynchronize(CUstream stream)
 
 CUresult on_cuStreamQuery(CUstream stream)
 {
-    return real_calls()->cuStreamQuery(core_stream(stream));
+    return real_calls()->cuStreamQuery(target(stream));
 }
 
 CUresult on_cuCtxSynchronize(void)
@@ -33,24 +40,9 @@ CUresult on_cuCtxSynchronize(void)
     return result;
 }
 
-CUresult on_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
-{
-    return real_calls()->cuStreamWaitEvent(core_stream(stream), event, flags);
-}
-
-CUresult on_cuEventRecord(CUevent event, CUstream stream)
-{
-    return real_calls()->cuEventRecord(event, core_stream(stream));
-}
-
-CUresult on_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
-{
-    return real_calls()->cuEventRecordWithFlags(event, core_stream(stream), flags);
-}
-
 CUresult on_cuLaunchHostFunc(CUstream stream, host_function function, void *argument)
 {
-    return real_calls()->cuLaunchHostFunc(core_stream(stream), function, argument);
+    return real_calls()->cuLaunchHostFunc(target(stream), function, argument);
 }
 
 /* A callback is told its stream: the program's, not the one on which it ran. */
@@ -77,6 +69,9 @@ CUresult on_cuStreamAddCallback(CUstream stream, stream_callback function, void 
 
     if (function == NULL) {
         return DRIVER_INVALID_VALUE;
+    }
+    if (capture_takes(stream)) {
+        return real_calls()->cuStreamAddCallback(stream, function, argument, flags);
     }
     callback = malloc(sizeof(*callback));
     if (callback == NULL) {

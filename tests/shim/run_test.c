@@ -281,13 +281,13 @@ START_TEST(test_refusals)
 END_TEST
 
 /* Whole families of functions, by symbol and by cuGetProcAddress; the program can go on. */
-#define REFUSED                                                                               \
-    "cuIpcGetMemHandle cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle cuIpcGetEventHandle "        \
-    "cuIpcOpenEventHandle cuGreenCtxCreate cuCtxFromGreenCtx cuMemcpyPeer cuMemcpyPeerAsync " \
-    "cuMemcpy3DPeer cuCtxEnablePeerAccess cuStreamWaitValue32_v2 cuStreamWriteValue64_v2 "    \
-    "cuStreamBatchMemOp_v2 cuCtxCreate_v2 cuCtxCreate_v4 cuStreamBeginCapture_v2 "            \
-    "cuStreamBeginCaptureToGraph cuGraphInstantiateWithFlags cuGraphLaunch "                  \
-    "cuImportExternalSemaphore cuMemcpyBatchAsync_v2 cuMulticastCreate "                      \
+#define REFUSED                                                                                  \
+    "cuIpcGetMemHandle cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle cuIpcGetEventHandle "           \
+    "cuIpcOpenEventHandle cuGreenCtxCreate cuCtxFromGreenCtx cuMemcpyPeer cuMemcpyPeerAsync "    \
+    "cuMemcpy3DPeer cuCtxEnablePeerAccess cuStreamWaitValue32_v2 cuStreamWriteValue64_v2 "       \
+    "cuStreamBatchMemOp_v2 cuCtxCreate_v2 cuCtxCreate_v4 "                                       \
+    "cuStreamBeginCaptureToGraph cuGraphAddBatchMemOpNode cuGraphAddExternalSemaphoresWaitNode " \
+    "cuImportExternalSemaphore cuMemcpyBatchAsync_v2 cuMulticastCreate "                         \
     "cuMemExportToShareableHandle"
 
 START_TEST(test_refused_functions)

@@ -19,7 +19,6 @@
 #define MEMBER_WRAPPED(name, takers, parameters, arguments) MEMBER(name, parameters)
 #define MEMBER_TWICE(name, suffix, takers, parameters, arguments) MEMBER(name, parameters)
 #define OTHER_CALLS(X)                                           \
-    X(cuStreamCreate, (CUstream * stream, unsigned flags))       \
     X(cuEventQuery, (CUevent event))                             \
     X(cuEventElapsedTime, (float *ms, CUevent from, CUevent to)) \
     X(cuMemAllocHost_v2, (void **address, size_t bytes))         \
