@@ -5,6 +5,7 @@
 //
 // Without arguments, all cases but those whose kernels need all memory ("table"). Each runs twice
 // and keeps its memory; prints checksums of what it has computed, and all of them again at the end.
+#include "tests/shim/traps_cases.cuh"
 #include "tests/shim/traps_kernels.cuh"
 #include "tests/shim/traps_memory.cuh"
 
@@ -468,11 +469,7 @@ static void run_threads()
     }
 }
 
-static const struct Case {
-    const char *name;
-    void (*run)();
-    bool is_named_only;
-} cases[] = {
+static const Case cases[] = {
     {"triangle", run_triangle},
     {"optional", run_optional},
     {"in_place", run_in_place},
@@ -500,27 +497,7 @@ static const struct Case {
     {"reset_variables", run_reset_variables, true},
 };
 
-static bool is_chosen(const Case &one, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], one.name) == 0) {
-            return true;
-        }
-    }
-    return argc == 1 && !one.is_named_only;
-}
-
 int main(int argc, char **argv)
 {
-    for (int round = 0; round < 2; round++) {
-        for (const Case &one : cases) {
-            if (is_chosen(one, argc, argv)) {
-                one.run();
-            }
-        }
-    }
-    for (const Result &result : results) {
-        print_result(result);
-    }
-    return 0;
+    return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
 }

@@ -34,6 +34,10 @@
 #define cudaEventRecord cudaEventRecord_ptsz
 #define cudaLaunchHostFunc cudaLaunchHostFunc_ptsz
 #define cudaLaunchKernel cudaLaunchKernel_ptsz
+#define cudaMemset2DAsync cudaMemset2DAsync_ptsz
+#define cudaStreamBeginCapture cudaStreamBeginCapture_ptsz
+#define cudaStreamEndCapture cudaStreamEndCapture_ptsz
+#define cudaGraphLaunch cudaGraphLaunch_ptsz
 #endif
 
 #define __global__
@@ -69,8 +73,33 @@ enum cudaMemcpyKind {
 };
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphNode_st *cudaGraphNode_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
 typedef void (*cudaHostFn_t)(void *argument);
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaMemAttachGlobal = 1 };
+
+enum cudaStreamCaptureMode {
+    cudaStreamCaptureModeGlobal,
+    cudaStreamCaptureModeThreadLocal,
+    cudaStreamCaptureModeRelaxed
+};
+struct cudaKernelNodeParams {
+    void *func;
+    dim3 gridDim, blockDim;
+    unsigned int sharedMemBytes;
+    void **kernelParams, **extra;
+};
+struct cudaMemsetParams {
+    void *dst;
+    size_t pitch;
+    unsigned int value, elementSize;
+    size_t width, height;
+};
+struct cudaGraphExecUpdateResultInfo {
+    unsigned int result;
+    cudaGraphNode_t errorNode, errorFromNode;
+};
 
 extern "C" {
 cudaError_t cudaMalloc(void **address, size_t bytes);
@@ -91,6 +120,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
                               size_t width, size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream);
 cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height);
+cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream);
 cudaError_t cudaMemset(void *to, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
@@ -122,6 +153,32 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
                              size_t shared_bytes, cudaStream_t stream);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count);
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                   const cudaGraphNode_t *before, size_t count,
+                                   const cudaKernelNodeParams *params);
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
+                                     const cudaGraphNode_t *before, size_t count, void *to,
+                                     const void *from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                   const cudaGraphNode_t *before, size_t count,
+                                   const cudaMemsetParams *params);
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                       const cudaGraphNode_t *before, size_t count,
+                                       cudaGraph_t child);
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaKernelNodeParams *params);
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
+                                cudaGraphExecUpdateResultInfo *info);
 
 /* Makes the kernel or variable at a host address known to the runtime, if it is not. */
 void stand_in_register_kernel(const void *kernel);
@@ -182,6 +239,15 @@ template <typename T> cudaError_t cudaGetSymbolAddress(void **address, const T &
     stand_in_register_variable(variable);
     return cudaGetSymbolAddress(address, variable);
 }
+
+inline cudaError_t stand_in_add_kernel_node(cudaGraphNode_t *node, cudaGraph_t graph,
+                                            const cudaGraphNode_t *before, size_t count,
+                                            const cudaKernelNodeParams *params)
+{
+    stand_in_register_kernel(params->func);
+    return cudaGraphAddKernelNode(node, graph, before, count, params);
+}
+#define cudaGraphAddKernelNode stand_in_add_kernel_node
 
 /* What `kernel<<<grid, block, ...>>>(arguments)` becomes: stand_in_launch(kernel, ...)(arguments).
  */
