@@ -214,6 +214,17 @@ static void run_each(void)
     }
 }
 
+/* A kernel that has no slice. */
+static void run_carried(void)
+{
+    CUdeviceptr memory = allocate(PART_BYTES);
+    float value = 9.0f;
+
+    fill(memory, 1.0f, PART / 2);
+    check(launch("carried", THREADS, (void *[]){&memory, &value}, NULL), "carried");
+    print_sum("memory", memory, PART_BYTES);
+}
+
 /* Code that comes and goes, with its slices. */
 static void run_reload(void)
 {
@@ -346,19 +357,13 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"blob", run_blob},
-                 {"cleared", run_cleared},
-                 {"repeats", run_repeats},
-                 {"beyond", run_beyond},
-                 {"filled", run_filled},
-                 {"all", run_all},
-                 {"far", run_far},
-                 {"either", run_either},
-                 {"each", run_each},
-                 {"reload", run_reload},
-                 {"vectors", run_vectors},
-                 {"may", run_may},
-                 {"structure", run_structure}};
+    } parts[] = {{"blob", run_blob},       {"cleared", run_cleared},
+                 {"repeats", run_repeats}, {"beyond", run_beyond},
+                 {"filled", run_filled},   {"all", run_all},
+                 {"carried", run_carried}, {"far", run_far},
+                 {"either", run_either},   {"each", run_each},
+                 {"reload", run_reload},   {"vectors", run_vectors},
+                 {"may", run_may},         {"structure", run_structure}};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (argc > 1 && strcmp(argv[1], parts[i].name) == 0) {

@@ -78,6 +78,17 @@ START_TEST(test_slices_are_not_repeated)
 }
 END_TEST
 
+/* A kernel without a slice takes whole allocations, and the report says why there is none. */
+START_TEST(test_kernels_without_slices)
+{
+    check_same("carried", "--budget 1MiB");
+    expect(
+        RUN "--budget 1MiB --report /dev/stdout " RANGES " carried", 0,
+        "kernel carried: closed, 1 launches, at most 524288 bytes of operands, 0 launches failed\n"
+        "slice of carried: none: carried has no slice: a carry\n");
+}
+END_TEST
+
 /* Slices are unloaded with what they are of. */
 START_TEST(test_slices_are_unloaded)
 {
@@ -141,6 +152,7 @@ int main(void)
 
     tcase_add_test(cases, test_parts_come_and_go);
     tcase_add_test(cases, test_slices_are_not_repeated);
+    tcase_add_test(cases, test_kernels_without_slices);
     tcase_add_test(cases, test_slices_are_unloaded);
     tcase_add_test(cases, test_ranges_end_with_their_allocation);
     tcase_add_test(cases, test_several_pointers);
