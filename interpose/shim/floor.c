@@ -16,6 +16,8 @@ struct part {
    half as large again, and slots of at most four sizes serve one of these classes. */
 enum { CLASSES = 64, SLOT_SIZES = 4 };
 
+enum { REMEMBERED = 4096 }; /* accesses */
+
 static struct {
     struct part *list; /* of one access */
     size_t count, capacity;
@@ -23,7 +25,30 @@ static struct {
     uint64_t small; /* bytes of small tensors now, and the most of them */
     uint64_t most_small;
     bool classes[CLASSES]; /* that were used */
+    uint64_t generation;   /* counts changes of allocations */
+    uint64_t remembered[REMEMBERED];
 } needs;
+
+/* Whether this access was noted since allocations changed last: a program repeats its launches. Of
+   two accesses with the same 64-bit number, one may be missed. Cuts only make tensors smaller. */
+static bool is_remembered(const capu_operand *operands, size_t count)
+{
+    const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t number = needs.generation + 1;
+    uint64_t *place;
+
+    for (size_t i = 0; i < count; i++) {
+        number = (number ^ (uintptr_t)operands[i].address) * factor;
+        number = (number ^ number >> 32 ^ operands[i].bytes) * factor;
+    }
+    number ^= number >> 32;
+    place = &needs.remembered[number % REMEMBERED];
+    if (*place == number) {
+        return true;
+    }
+    *place = number;
+    return false;
+}
 
 static uint64_t in_pages(const capu_context *context, uint64_t bytes)
 {
@@ -65,7 +90,7 @@ void floor_note(capu_context *context, const capu_operand *operands, size_t coun
 {
     uint64_t bytes = 0;
 
-    if (settings_get()->report_path == NULL || count == 0) {
+    if (settings_get()->report_path == NULL || count == 0 || is_remembered(operands, count)) {
         return;
     }
     needs.count = 0;
@@ -90,6 +115,7 @@ void floor_note_allocation(capu_context *context, uint64_t address, bool is_free
     capu_tensor_state state;
     unsigned class = 0;
 
+    needs.generation++;
     /* Cut tensors have own pages, too; their shared ones are counted by the cut. */
     if (settings_get()->report_path == NULL || !query(context, address, &state) ||
         state.fixed_bytes != state.bytes) {

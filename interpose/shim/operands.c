@@ -6,6 +6,7 @@
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
 #include "interpose/shim/iteration.h"
+#include "interpose/shim/settings.h"
 
 #include <stdlib.h>
 
@@ -17,7 +18,8 @@ void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, c
 
 void operands_note_pointer(uint64_t address)
 {
-    const struct allocation *allocation = alloc_find(address);
+    const struct allocation *allocation =
+        settings_get()->mode == CAPU_MODE_GUIDED ? alloc_find(address) : NULL;
 
     if (allocation != NULL) {
         iteration_add_pointer(allocation->ordinal, address - allocation->address);
