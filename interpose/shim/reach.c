@@ -311,6 +311,9 @@ CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
                reach->slice.parameter_bytes - reach->slice.results_offset);
     }
     found.stores_elsewhere = reach_stores_elsewhere(kernel->roles, found.block);
+    if (found.stores_elsewhere && !launch->is_next) {
+        code_note_stored(); /* reach_begun will not be called for it */
+    }
     if (reach != NULL && reach->function != NULL) {
         /* What the slice would read must not change before the kernel reads it. */
         if (reach->slice.source_count == 0 || (launch->is_next && !found.stores_elsewhere)) {

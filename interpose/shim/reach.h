@@ -34,7 +34,8 @@ void reach_unload(void);
 CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
                    struct operands *operands);
 
-/* Notes that the launch for which reach_add was called last begins: it may store to variables. */
+/* Notes that the launch for which reach_add was called last begins: it may store to variables. Not
+   for launches that are not next, of which reach_add notes that itself. */
 void reach_begun(void);
 
 /* What the report says of a kernel's slices. */
