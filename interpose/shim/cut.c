@@ -4,7 +4,7 @@
  * A page that two tensors share is always resident, so a border inside a page costs one; all of
  * them together may take a sixteenth of the budget. A range that is larger than half the budget
  * could hardly be handled at once: it is cut into smaller pieces, at borders of pages, which cost
- * nothing.
+ * nothing. So do those around a range that is too small for a tensor.
  */
 #include "interpose/shim/cut.h"
 
@@ -46,6 +46,7 @@ struct cut {
     uint64_t first, last; /* of the tensor; last: after its end */
     uint64_t from, to;    /* of the part */
     bool is_divided;      /* if it is large */
+    bool is_zero;         /* the tensor */
 };
 
 /* The pages that a border would make shared: none at the end of the tensor, or between pages. */
@@ -84,12 +85,28 @@ static bool divide(const struct cut *cut)
     return is_divided;
 }
 
+/* A small part of a tensor that is still zero takes the pages around it. Otherwise the rest of an
+   arena would have to come with its first small allocation, always. */
+static void widen(struct cut *cut, uint64_t least)
+{
+    uint64_t page = cut->config->page_bytes;
+    uint64_t from = cut->from / page * page;
+    uint64_t to = (from + least + page - 1) / page * page;
+
+    to = to < cut->to ? (cut->to + page - 1) / page * page : to;
+    cut->from = from > cut->first ? from : cut->first;
+    cut->to = to < cut->last ? to : cut->last;
+}
+
 /* Where the tensor would be cut. False: nowhere, or it is not worth it. */
 static bool find_borders(struct cut *cut)
 {
     uint64_t least = LEAST_PAGES * cut->config->page_bytes;
     uint64_t cost;
 
+    if (cut->is_zero && cut->to - cut->from < least) {
+        widen(cut, least);
+    }
     /* Borders near those of the tensor are moved there. */
     if (cut->from - cut->first < least) {
         cut->from = cut->first;
@@ -154,7 +171,8 @@ static bool handle(capu_context *context, struct range range, bool has_contents)
         cut.first = (uintptr_t)state.address;
         cut.last = cut.first + state.bytes;
         cut.to = end < cut.last ? end : cut.last;
-        if ((state.is_zero != 0 || has_contents) && cut.config->mode != CAPU_MODE_OFF &&
+        cut.is_zero = state.is_zero != 0;
+        if ((cut.is_zero || has_contents) && cut.config->mode != CAPU_MODE_OFF &&
             state.bytes >= 2 * LEAST_PAGES * cut.config->page_bytes && find_borders(&cut)) {
             is_cut |= cuts.is_deferred ? is_part(&cut) || piece_bytes(&cut) > 0 : cut_tensor(&cut);
         }
