@@ -5,7 +5,7 @@
  *
  * - no work that is still to be issued comes before the launch, as in a graph;
  * - the indices lie in the program's allocations, where the first slice has found them;
- * - the launch cannot store to them, whatever its other pointers are, nor to variables;
+ * - the launch does not store to them, nor to variables;
  * - not all allocations fit the budget together;
  * - the allocations that it would spare have PAGES_LEAST pages or more, and are not needed as a
  *   whole by other pointers;
@@ -153,7 +153,8 @@ static bool may_reach(const struct reading *reading, size_t word)
 }
 
 /* Whether the launch may store to what is read. Where the first slice knows how far it stores from
-   a pointer, that counts; otherwise the whole allocation. */
+   a pointer, that counts; where the second will tell, nothing yet; otherwise the whole allocation.
+ */
 static bool may_store(const struct reading *reading)
 {
     const struct code_kernel *kernel = reading->kernel;
@@ -161,7 +162,8 @@ static bool may_store(const struct reading *reading)
 
     for (size_t i = 0; i < kernel->roles->word_count; i++) {
         const struct kernel_word *word = &kernel->roles->words[i];
-        bool is_known = (kernel->reach->whole >> i & 1) == 0;
+        bool is_known =
+            (kernel->reach->whole >> i & 1) == 0 || (kernel->reach->data->known >> i & 1) != 0;
 
         if (!word->is_written && !word->is_atomic) {
             continue;
@@ -175,6 +177,21 @@ static bool may_store(const struct reading *reading)
             }
         }
         if (!is_known && may_reach(reading, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same by what the second slice has found. If it is false, no store of the launch can have
+   changed an index before another one that does, so none changes one, and the ranges hold. */
+static bool has_stored(const struct reading *reading, const struct slice_result *ranges)
+{
+    const struct slice *slice = &reading->kernel->reach->data->slice;
+
+    for (size_t i = 0; i < slice->report_count; i++) {
+        if (slice->reports[i].is_stored && ranges[i].end != 0 &&
+            reads_from(reading, ranges[i].lowest, ranges[i].end)) {
             return true;
         }
     }
@@ -301,7 +318,7 @@ uint64_t reach_read_data(const struct code_kernel *kernel, const struct launch *
         return 0;
     }
     if (spared == 0 || !find_all_bounds(&reading) || may_store(&reading) ||
-        !run(&reading, launch, ranges)) {
+        !run(&reading, launch, ranges) || has_stored(&reading, ranges)) {
         return 0;
     }
     needed = make_relative(&reading, ranges, read);
