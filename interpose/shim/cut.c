@@ -150,6 +150,15 @@ static void note(struct range range)
     }
 }
 
+/* Whether a tensor is cut at once although cuts are deferred. While it is zero, that needs no
+   memory; with contents, it must fit as a whole, and an op that touches a part of it needs it as a
+   whole. What is set to zero again and again is cut later, unless it is large. */
+static bool is_due(const struct cut *cut, const capu_tensor_state *state)
+{
+    return state->is_zero != 0 &&
+           (state->version <= 1 || state->bytes > cut->config->budget_bytes / PIECE_SHARE);
+}
+
 /* Cuts the tensors of a range, or, if cuts are deferred, finds out whether it would. Tensors with
    contents only where `has_contents` allows it. */
 static bool handle(capu_context *context, struct range range, bool has_contents)
@@ -174,7 +183,9 @@ static bool handle(capu_context *context, struct range range, bool has_contents)
         cut.is_zero = state.is_zero != 0;
         if ((cut.is_zero || has_contents) && cut.config->mode != CAPU_MODE_OFF &&
             state.bytes >= 2 * LEAST_PAGES * cut.config->page_bytes && find_borders(&cut)) {
-            is_cut |= cuts.is_deferred ? is_part(&cut) || piece_bytes(&cut) > 0 : cut_tensor(&cut);
+            bool waits = cuts.is_deferred && !is_due(&cut, &state);
+
+            is_cut |= waits ? is_part(&cut) || piece_bytes(&cut) > 0 : cut_tensor(&cut);
         }
         address = cut.last;
     }

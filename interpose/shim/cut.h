@@ -3,10 +3,10 @@
  * shows by its calls how it has divided them. A tensor is cut at the borders of a range that a
  * call touches, so that each part can come and go by itself.
  *
- * Outside iterations, a tensor that nothing has written yet is cut by the first call that touches
- * a part of it. Inside an iteration, a cut would end the use of its plan. So it is only noted
- * there, and made at the end of the iteration, also where there are contents by then; or at once,
- * if the operands of a call do not fit otherwise.
+ * A tensor that is still zero is cut by the first call that touches a part of it. Tensors with
+ * contents are cut in guided mode only. There a cut ends the use of a plan. So it is only noted
+ * inside an iteration, and made at the end of the iteration, also where there are contents by then;
+ * or at once, if the operands of a call do not fit otherwise.
  *
  * For the thread that has entered the core.
  */

@@ -221,6 +221,7 @@ START_TEST(test_products)
     check_same_program(PRODUCTS, "", "--budget 272KiB --strict");
     check_same_program(PRODUCTS, "blob", "--budget 424KiB");
     check_same_program(PRODUCTS, "blob", "--budget 424KiB --strict");
+    check_same_program(PRODUCTS, "blob", "--budget 400KiB --mode guided --iteration-kernel .");
     /* A function that is not known needs all memory; cublasLtMatmul needs its operands. */
     check_same_program(PRODUCTS, "rotate", "--budget 4MiB");
     expect(RUN "--budget 300KiB " PRODUCTS " rotate", 0, "which is open: code of a CUDA library");
