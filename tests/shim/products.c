@@ -32,6 +32,11 @@ static struct {
     CUresult (*cuCtxSetCurrent)(CUcontext);
     CUresult (*cuStreamCreate)(CUstream *, unsigned);
     CUresult (*cuStreamSynchronize)(CUstream);
+    CUresult (*cuStreamBeginCapture)(CUstream, int);
+    CUresult (*cuStreamEndCapture)(CUstream, CUgraph *);
+    CUresult (*cuGraphInstantiate)(CUgraphExec *, CUgraph, unsigned long long);
+    CUresult (*cuGraphLaunch)(CUgraphExec, CUstream);
+    CUresult (*cuGraphDestroy)(CUgraph);
     CUresult (*cuMemAlloc_v2)(CUdeviceptr *, size_t);
     CUresult (*cuMemcpyHtoD_v2)(CUdeviceptr, const void *, size_t);
     CUresult (*cuMemcpyDtoH_v2)(void *, CUdeviceptr, size_t);
@@ -90,6 +95,12 @@ static void start(CUstream *stream, bool from_blob)
     cu.cuCtxSetCurrent = (CUresult(*)(CUcontext))find(library, "cuCtxSetCurrent");
     cu.cuStreamCreate = (CUresult(*)(CUstream *, unsigned))find(library, "cuStreamCreate");
     cu.cuStreamSynchronize = (CUresult(*)(CUstream))find(library, "cuStreamSynchronize");
+    cu.cuStreamBeginCapture = (CUresult(*)(CUstream, int))find(library, "cuStreamBeginCapture_v2");
+    cu.cuStreamEndCapture = (CUresult(*)(CUstream, CUgraph *))find(library, "cuStreamEndCapture");
+    cu.cuGraphInstantiate = (CUresult(*)(CUgraphExec *, CUgraph, unsigned long long))find(
+        library, "cuGraphInstantiateWithFlags");
+    cu.cuGraphLaunch = (CUresult(*)(CUgraphExec, CUstream))find(library, "cuGraphLaunch");
+    cu.cuGraphDestroy = (CUresult(*)(CUgraph))find(library, "cuGraphDestroy");
     cu.cuMemAlloc_v2 = (CUresult(*)(CUdeviceptr *, size_t))find(library, "cuMemAlloc_v2");
     cu.cuMemcpyHtoD_v2 =
         (CUresult(*)(CUdeviceptr, const void *, size_t))find(library, "cuMemcpyHtoD_v2");
@@ -120,14 +131,15 @@ static void print_buffers(CUstream stream)
     }
 }
 
-static void multiply(cublasHandle_t handle)
+/* The products whose results are the buffers from one index to another. */
+static void multiply_some(cublasHandle_t handle, int from, int to)
 {
     static const float one = 1.0f;
     static const float zero = 0.0f;
     static const float small = 0.01f;
     const int n = SIZE;
 
-    for (int i = 2; i < BUFFERS; i++) {
+    for (int i = from; i < to; i++) {
         const float *a = buffers[i - 2];
         const float *b = buffers[i - 1];
         float *c = buffers[i];
@@ -141,6 +153,29 @@ static void multiply(cublasHandle_t handle)
               COMPUTE_FLOAT, -1);
         CHECK(cublasGemmStridedBatchedEx, handle, 0, 0, n, n, n, &small, b, 0, n, 0, a, 0, n, 0,
               &one, c, 0, n, n * n, 2, COMPUTE_FLOAT, -1);
+    }
+}
+
+static void multiply(cublasHandle_t handle)
+{
+    multiply_some(handle, 2, BUFFERS);
+}
+
+/* A graph for two results, with three buffers more as operands, and products outside of it. */
+static void multiply_in_graphs(cublasHandle_t handle, CUstream stream)
+{
+    for (int i = 2; i < BUFFERS; i += 2) {
+        CUgraph graph = NULL;
+        CUgraphExec exec = NULL;
+
+        CHECK(cu.cuStreamBeginCapture, stream, 0);
+        multiply_some(handle, i, i + 2);
+        CHECK(cu.cuStreamEndCapture, stream, &graph);
+        CHECK(cu.cuGraphInstantiate, &exec, graph, 0);
+        CHECK(cu.cuGraphDestroy, graph);
+        CHECK(cu.cuGraphLaunch, exec, stream);
+        multiply_some(handle, 2, 3);
+        CHECK(cu.cuGraphLaunch, exec, stream);
     }
 }
 
@@ -224,6 +259,10 @@ int main(int argc, char **argv)
     print_buffers(stream);
     if (argc > 1 && argv[1][0] == 'l') {
         multiply_with_bias(stream);
+        print_buffers(stream);
+    }
+    if (argc > 1 && argv[1][0] == 'g') {
+        multiply_in_graphs(handle, stream);
         print_buffers(stream);
     }
     if (argc > 1 && argv[1][0] == 'v') {

@@ -226,6 +226,8 @@ START_TEST(test_products)
     check_same_program(PRODUCTS, "rotate", "--budget 4MiB");
     expect(RUN "--budget 300KiB " PRODUCTS " rotate", 0, "which is open: code of a CUDA library");
     check_same_program(PRODUCTS, "lt", "--budget 272KiB");
+    check_same_program(PRODUCTS, "graphs", "--budget 300KiB");
+    check_same_program(PRODUCTS, "graphs", "--budget 300KiB --strict");
     check_same_program(PRODUCTS, "vectors", "--budget 272KiB");
     check_same_program(PRODUCTS, "vectors", "--budget 272KiB --strict");
 }
