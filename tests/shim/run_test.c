@@ -283,6 +283,19 @@ START_TEST(test_refusals)
 }
 END_TEST
 
+/* Communicators of one rank are left alone. */
+START_TEST(test_nccl)
+{
+    expect(RUN COMM " 1", 0, "rank 0 id\nall 0\n");
+    ck_assert_ptr_null(strstr(output, "refused"));
+    expect(RUN COMM " 2", 0, "rank 5 none\nall 5\n");
+    check_contains(output, "capuchin: refused: ncclCommInitRank with 2 ranks, which programs");
+    check_contains(output, "capuchin: refused: ncclCommInitAll with 2 ranks, which programs");
+    expect(RUN "--mode off " COMM " 2", 0, "rank 5 none\n");
+    expect(ALONE COMM " 2", 0, "rank 0 id\nall 0\n");
+}
+END_TEST
+
 /* Whole families of functions, by symbol and by cuGetProcAddress; the program can go on. */
 #define REFUSED                                                                                  \
     "cuIpcGetMemHandle cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle cuIpcGetEventHandle "           \
@@ -569,6 +582,7 @@ int main(void)
     tcase_add_test(cases, test_percentage);
     tcase_add_test(cases, test_pretend);
     tcase_add_test(cases, test_refusals);
+    tcase_add_test(cases, test_nccl);
     tcase_add_test(cases, test_refused_functions);
     tcase_add_test(cases, test_images);
     tcase_add_test(cases, test_jit);

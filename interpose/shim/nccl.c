@@ -1,0 +1,56 @@
+/*
+ * NCCL at its own interface: a communicator with other ranks is refused. Its kernels wait for those
+ * of other processes and devices, and read memory that their peers have mapped, which would have to
+ * stay where it is. A communicator of one rank is left alone: its calls are copies, or nothing.
+ *
+ * The functions are exported under the names of NCCL, as those of cuBLAS are: a program that is
+ * linked with the library reaches these first.
+ */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include "interpose/shim/core.h"
+#include "interpose/shim/log.h"
+#include "interpose/shim/symbol.h"
+
+#include <dlfcn.h>
+
+typedef struct ncclComm *ncclComm_t;
+typedef struct {
+    char internal[128];
+} ncclUniqueId;
+
+enum nccl_result { NCCL_SYSTEM_ERROR = 2, NCCL_INVALID_USAGE = 5 };
+
+/* X(symbol, parameters, arguments, ranks) */
+#define NCCL_CALLS(X)                                                                              \
+    X(ncclCommInitRank, (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank),                 \
+      (comm, ranks, id, rank), ranks)                                                              \
+    X(ncclCommInitRankConfig,                                                                      \
+      (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank, void *config),                     \
+      (comm, ranks, id, rank, config), ranks)                                                      \
+    X(ncclCommInitRankScalable,                                                                    \
+      (ncclComm_t * comm, int ranks, int rank, int ids, ncclUniqueId *list, void *config),         \
+      (comm, ranks, rank, ids, list, config), ranks)                                               \
+    X(ncclCommInitAll, (ncclComm_t * comms, int devices, const int *list), (comms, devices, list), \
+      devices)
+
+static int refuse(const char *name, int ranks)
+{
+    symbol_note_refusal("NCCL with more than one rank");
+    log_line("refused: %s with %d ranks, which programs cannot use under a budget "
+             "(docs/unmodified.md)",
+             name, ranks);
+    return NCCL_INVALID_USAGE;
+}
+
+#define EXPORT(name, parameters, arguments, ranks)                              \
+    DRIVER_EXPORT int name parameters;                                          \
+    int name parameters                                                         \
+    {                                                                           \
+        int(*function) parameters = (int(*) parameters)dlsym(RTLD_NEXT, #name); \
+                                                                                \
+        if ((ranks) > 1 && core_takes(CALLER_PROGRAM, false)) {                 \
+            return refuse(#name, (ranks));                                      \
+        }                                                                       \
+        return function != NULL ? function arguments : NCCL_SYSTEM_ERROR;       \
+    }
+NCCL_CALLS(EXPORT)
