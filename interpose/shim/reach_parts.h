@@ -4,9 +4,13 @@
 
 #include "interpose/shim/reach.h"
 
+#include "interpose/cover.h"
 #include "interpose/slice.h"
 
-enum { REACH_REPORTS_MOST = 256 }; /* of a slice: loads and stores, may or not, of 64 words */
+enum {
+    REACH_REPORTS_MOST = 256, /* of a slice: loads and stores, may or not, of 64 words */
+    REACH_INTERVALS_MOST = 256,
+};
 
 /* A source of a slice, if it is a variable. */
 struct reach_variable {
@@ -21,6 +25,7 @@ struct reach {
     struct slice slice;
     CUmodule module;
     CUfunction function;              /* the slice; NULL: there is none */
+    CUfunction cover;                 /* the coverage slice; NULL: there is none */
     struct error_text problem;        /* why */
     struct reach_variable *variables; /* of each source of the slice */
     uint64_t whole;                   /* bit i: words[i] reaches over its allocation */
@@ -37,6 +42,13 @@ struct reach_result {
     uint64_t bytes;  /* 0: no access; UINT64_MAX: all pointers reach over their allocations */
 };
 
+/* Memory that a launch stores to for certain, through the pointers of a report. */
+struct reach_interval {
+    uint32_t report;
+    uint64_t first; /* as `lowest` above */
+    uint64_t bytes;
+};
+
 /* reach_run.c. For the thread that has entered the core, but for loading. */
 
 /* Loads what slice_emit has made. Errors: those of the driver. */
@@ -47,6 +59,23 @@ CUresult reach_load(const struct ptx_module *module, const struct kernel *roles,
    to which the address of the results and those of variables are added. */
 CUresult reach_run(const struct reach *reach, const struct launch *launch,
                    unsigned char block[PARAMETERS_BYTES_MOST], struct slice_result *results);
+
+/* The stream on which a slice runs. Pre: reach_run has succeeded. */
+CUstream reach_stream(const struct reach *reach);
+
+/* Enqueues a slice there, or its coverage slice; `address`, which is added to the parameters: of
+   its results or windows. */
+CUresult reach_launch(CUfunction function, const struct reach *reach, const struct launch *launch,
+                      unsigned char block[PARAMETERS_BYTES_MOST], uint64_t address);
+
+/* reach_cover.c */
+
+/* Launches the coverage slice for a launch with these results, and waits for it. Stores intervals
+   that are stored to for certain, as far as they are of use, with their addresses; returns how
+   many. Pre: reach_run has succeeded. */
+size_t reach_cover(const struct reach *reach, const struct launch *launch,
+                   unsigned char block[PARAMETERS_BYTES_MOST], const struct slice_result *results,
+                   struct reach_interval intervals[REACH_INTERVALS_MOST]);
 
 /* reach_variables.c */
 

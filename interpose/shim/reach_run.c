@@ -9,6 +9,7 @@
 #include "interpose/shim/reach_parts.h"
 #include "interpose/shim/real_calls.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,32 +24,64 @@ static struct {
     struct slice_result *host; /* the same, before and after a launch */
 } run;
 
+/* The text of a kernel's slices as a module; NULL: no host memory. The caller frees it. */
+static char *text_of(const struct ptx_module *module, const struct slice *slice, bool has_cover)
+{
+    char head[128];
+    char *text;
+    size_t bytes;
+
+    slice_head(module, head, sizeof(head));
+    bytes = strlen(head) + slice->text_bytes + slice->cover_bytes + 1;
+    text = malloc(bytes);
+    if (text != NULL) {
+        (void)snprintf(text, bytes, "%s%s%s", head, slice->text, has_cover ? slice->cover : "");
+    }
+    return text;
+}
+
+static CUresult find_function(const struct reach *reach, const struct kernel *roles,
+                              const char *ending, CUfunction *function)
+{
+    size_t bytes = roles->name.length + strlen(ending) + 1;
+    char *name = malloc(bytes);
+    CUresult result = DRIVER_OUT_OF_MEMORY;
+
+    if (name != NULL) {
+        (void)snprintf(name, bytes, "%.*s%s", (int)roles->name.length, roles->name.text, ending);
+        result = real_calls()->cuModuleGetFunction(function, reach->module, name);
+    }
+    free(name);
+    return result;
+}
+
+static CUresult load(const struct ptx_module *module, const struct kernel *roles,
+                     struct reach *reach, bool has_cover)
+{
+    char *text = text_of(module, &reach->slice, has_cover);
+    CUresult result =
+        text != NULL ? real_calls()->cuModuleLoadData(&reach->module, text) : DRIVER_OUT_OF_MEMORY;
+
+    free(text);
+    if (result == DRIVER_SUCCESS) {
+        result = find_function(reach, roles, "_slice", &reach->function);
+    }
+    if (result == DRIVER_SUCCESS && has_cover &&
+        find_function(reach, roles, "_cover", &reach->cover) != DRIVER_SUCCESS) {
+        reach->cover = NULL;
+    }
+    return result;
+}
+
+/* Without coverage, launches are slower and no less right. */
 CUresult reach_load(const struct ptx_module *module, const struct kernel *roles,
                     struct reach *reach)
 {
-    const struct real_calls *real = real_calls();
-    char head[128];
-    CUresult result = DRIVER_OUT_OF_MEMORY;
-    size_t name_bytes = roles->name.length + sizeof("_slice");
-    char *name = malloc(name_bytes);
-    char *text;
+    CUresult result = load(module, roles, reach, reach->slice.cover != NULL);
 
-    slice_head(module, head, sizeof(head));
-    text = malloc(strlen(head) + reach->slice.text_bytes + 1);
-    if (name != NULL && text != NULL) {
-        memcpy(name, roles->name.text, roles->name.length);
-        memcpy(name + roles->name.length, "_slice", sizeof("_slice"));
-        strcpy(text, head);
-        memcpy(text + strlen(head), reach->slice.text, reach->slice.text_bytes);
-        text[strlen(head) + reach->slice.text_bytes] = '\0';
-        result = real->cuModuleLoadData(&reach->module, text);
-    }
-    if (result == DRIVER_SUCCESS) {
-        result = real->cuModuleGetFunction(&reach->function, reach->module, name);
-    }
-    free(name);
-    free(text);
-    return result;
+    return result != DRIVER_SUCCESS && reach->slice.cover != NULL
+               ? load(module, roles, reach, false)
+               : result;
 }
 
 static CUresult open_run(void)
@@ -71,23 +104,37 @@ static CUresult open_run(void)
     return result;
 }
 
-/* The slice uses no shared memory, whatever the kernel does. */
+CUstream reach_stream(const struct reach *reach)
+{
+    return reach->slice.source_count > 0 ? core_stream(NULL) : run.stream;
+}
+
+/* A slice uses no shared memory, whatever the kernel does. */
+CUresult reach_launch(CUfunction function, const struct reach *reach, const struct launch *launch,
+                      unsigned char block[PARAMETERS_BYTES_MOST], uint64_t address)
+{
+    CUstream stream = reach_stream(reach);
+    size_t block_bytes = reach->slice.parameter_bytes;
+    void *extra[] = {LAUNCH_BUFFER, block, LAUNCH_BUFFER_BYTES, &block_bytes, LAUNCH_END};
+    CUresult result = reach_set_variables(reach, stream, block);
+
+    memcpy(block + reach->slice.results_offset, &address, sizeof(address));
+    return result != DRIVER_SUCCESS
+               ? result
+               : real_calls()->cuLaunchKernel(function, launch->grid[0], launch->grid[1],
+                                              launch->grid[2], launch->block[0], launch->block[1],
+                                              launch->block[2], 0, stream, NULL, extra);
+}
+
 static CUresult enqueue(const struct reach *reach, const struct launch *launch,
                         unsigned char *block, CUstream stream)
 {
     const struct real_calls *real = real_calls();
-    size_t block_bytes = reach->slice.parameter_bytes;
     size_t bytes = reach->slice.report_count * sizeof(struct slice_result);
-    void *extra[] = {LAUNCH_BUFFER, block, LAUNCH_BUFFER_BYTES, &block_bytes, LAUNCH_END};
-    CUresult result = reach_set_variables(reach, stream, block);
+    CUresult result = real->cuMemcpyHtoDAsync_v2(run.device, run.host, bytes, stream);
 
     if (result == DRIVER_SUCCESS) {
-        result = real->cuMemcpyHtoDAsync_v2(run.device, run.host, bytes, stream);
-    }
-    if (result == DRIVER_SUCCESS) {
-        result = real->cuLaunchKernel(reach->function, launch->grid[0], launch->grid[1],
-                                      launch->grid[2], launch->block[0], launch->block[1],
-                                      launch->block[2], 0, stream, NULL, extra);
+        result = reach_launch(reach->function, reach, launch, block, run.device);
     }
     if (result == DRIVER_SUCCESS) {
         result = real->cuMemcpyDtoHAsync_v2(run.host, run.device, bytes, stream);
@@ -98,7 +145,6 @@ static CUresult enqueue(const struct reach *reach, const struct launch *launch,
 CUresult reach_run(const struct reach *reach, const struct launch *launch,
                    unsigned char block[PARAMETERS_BYTES_MOST], struct slice_result *results)
 {
-    uint64_t address;
     CUstream stream;
     CUresult result;
     CUresult waited;
@@ -110,12 +156,10 @@ CUresult reach_run(const struct reach *reach, const struct launch *launch,
     if (run.result != DRIVER_SUCCESS) {
         return run.result;
     }
-    address = run.device;
-    memcpy(block + reach->slice.results_offset, &address, sizeof(address));
     for (size_t i = 0; i < reach->slice.report_count; i++) {
         run.host[i] = (struct slice_result)SLICE_RESULT_NONE;
     }
-    stream = reach->slice.source_count > 0 ? core_stream(NULL) : run.stream;
+    stream = reach_stream(reach);
     result = enqueue(reach, launch, block, stream);
     waited = real_calls()->cuStreamSynchronize(stream);
     result = result != DRIVER_SUCCESS ? result : waited;
