@@ -28,6 +28,7 @@ struct range {
 /* Guarded by the core's lock. */
 static struct {
     uint64_t edge_bytes; /* of pages that cuts have made shared */
+    uint64_t generation;
     bool is_deferred;
     struct range *noted;
     size_t noted_count, noted_capacity;
@@ -38,6 +39,11 @@ static struct {
 uint64_t cut_edge_bytes(void)
 {
     return cuts.edge_bytes;
+}
+
+uint64_t cut_generation(void)
+{
+    return cuts.generation;
 }
 
 struct cut {
@@ -134,6 +140,7 @@ static bool cut_tensor(const struct cut *cut)
         return false;
     }
     cuts.edge_bytes += border_bytes(cut, cut->from) + border_bytes(cut, cut->to);
+    cuts.generation++;
     return divide(cut) || is_part(cut);
 }
 

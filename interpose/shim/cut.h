@@ -45,4 +45,7 @@ void cut_between(capu_context *context);
 /* Bytes of pages that cuts have made shared, which are always resident. */
 uint64_t cut_edge_bytes(void);
 
+/* A number that changes when something is cut. */
+uint64_t cut_generation(void);
+
 #endif

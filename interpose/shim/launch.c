@@ -132,6 +132,7 @@ static CUresult begin_launch(CUfunction function, const struct launch *launch,
     result = begin(function, *kernel, launch);
     if (result != DRIVER_SUCCESS) {
         (*kernel)->failed_count++;
+        reach_note_failure(*kernel, false);
         core_leave();
     }
     return result;
@@ -139,6 +140,9 @@ static CUresult begin_launch(CUfunction function, const struct launch *launch,
 
 static CUresult end_launch(CUresult result, const struct code_kernel *kernel)
 {
+    if (result != DRIVER_SUCCESS) {
+        reach_note_failure(kernel, true);
+    }
     result = core_end(verify_end(result, kernel), kernel->name);
     core_leave();
     return result;
@@ -161,7 +165,8 @@ CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y
                                   .block = {block_x, block_y, block_z},
                                   .shared_bytes = shared_bytes,
                                   .is_next = true,
-                                  .parameters = parameters_of(parameters, extra)};
+                                  .parameters = parameters_of(parameters, extra),
+                                  .is_plain = true};
     struct code_kernel *kernel;
     CUresult result;
 
@@ -215,7 +220,8 @@ static struct launch launch_of(const struct launch_config *config, void **parame
 {
     struct launch launch = {.shared_bytes = config->shared_bytes,
                             .is_next = true,
-                            .parameters = parameters_of(parameters, extra)};
+                            .parameters = parameters_of(parameters, extra),
+                            .is_plain = config->attribute_count == 0};
 
     memcpy(launch.grid, config->grid, sizeof(launch.grid));
     memcpy(launch.block, config->block, sizeof(launch.block));

@@ -16,6 +16,7 @@ struct launch {
     bool is_cooperative; /* its blocks all run at once */
     bool is_next; /* all work before it was issued: what that leaves in memory it will read */
     struct parameters parameters;
+    bool is_plain; /* not cooperative, and without attributes */
 };
 
 /* Whether a kernel cannot run here; a line says why. In a cooperative launch, the blocks wait for

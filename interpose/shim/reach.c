@@ -3,6 +3,8 @@
 
 #include "interpose/shim/alloc.h"
 #include "interpose/shim/core.h"
+#include "interpose/shim/cut.h"
+#include "interpose/shim/log.h"
 #include "interpose/shim/reach_cache.h"
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/settings.h"
@@ -16,22 +18,37 @@ enum { CACHE_BYTES = 16 << 20 };
 
 /* Operands of a launch that were found before. */
 struct noted {
-    uint64_t generation; /* of the allocations */
+    uint64_t allocations;   /* alloc_generation() */
+    uint64_t cuts;          /* cut_generation() */
+    uint64_t written_bytes; /* of operands that are written as a whole */
     uint64_t count;
+    bool is_complete; /* whole writes were sought, or there are none */
     capu_operand operands[];
+};
+
+/* What launches store to for certain. */
+struct covered {
+    uint64_t count;
+    struct reach_interval intervals[];
 };
 
 /* Guarded by the core's lock. */
 static struct {
     struct reach_cache results; /* of slices: struct reach_result of each report */
     struct reach_cache noted;   /* struct noted */
+    struct reach_cache covered; /* struct covered, by the same keys as results */
     struct slice_result ranges[REACH_REPORTS_MOST];
     struct reach_result relative[REACH_REPORTS_MOST];
     struct reach_key key;
     struct reach_list list;
+    struct reach_list reads; /* all that may be read */
+    struct reach_interval intervals[REACH_INTERVALS_MOST];
+    struct reach_list covers; /* these, for one launch */
     unsigned char block[PARAMETERS_BYTES_MOST];
     bool stores_elsewhere; /* the launch */
-} found = {.results.bytes_most = CACHE_BYTES, .noted.bytes_most = CACHE_BYTES};
+} found = {.results.bytes_most = CACHE_BYTES,
+           .noted.bytes_most = CACHE_BYTES,
+           .covered.bytes_most = CACHE_BYTES};
 
 bool reach_is_due(const struct code_kernel *kernel)
 {
@@ -143,6 +160,7 @@ static bool take_held(struct reach *reach, struct held *held)
     }
     *held = (struct held){.module = reach->module};
     reach->function = NULL;
+    reach->cover = NULL;
     reach->module = NULL;
     return true;
 }
@@ -201,13 +219,15 @@ static bool make_relative(const struct code_kernel *kernel, struct reach_result 
 
 /* The results for found.key, from the cache or by the slice. NULL: there are none. Valid until the
    next call. */
-static const struct reach_result *find(struct code_kernel *kernel, const struct launch *launch)
+static const struct reach_result *find(struct code_kernel *kernel, const struct launch *launch,
+                                       bool *is_repeated)
 {
     struct reach *reach = kernel->reach;
     size_t bytes = reach->slice.report_count * sizeof(struct reach_result);
     struct reach_result *results =
         reach_cache_get(&found.results, found.key.key, found.key.results_bytes);
 
+    *is_repeated = results != NULL;
     if (results != NULL) {
         reach->repeat_count++;
         return results;
@@ -225,6 +245,77 @@ static const struct reach_result *find(struct code_kernel *kernel, const struct 
     return found.relative;
 }
 
+/* Whole writes. */
+
+/* The same as make_relative, the other way round. */
+static void make_absolute(const struct code_kernel *kernel, const struct reach_result *from)
+{
+    const struct slice *slice = &kernel->reach->slice;
+
+    for (size_t i = 0; i < slice->report_count; i++) {
+        uint64_t lowest =
+            from[i].lowest + slice_base(kernel->roles, &slice->reports[i], found.block);
+
+        found.ranges[i] = (struct slice_result)SLICE_RESULT_NONE;
+        if (from[i].bytes == UINT64_MAX) {
+            found.ranges[i] = (struct slice_result){0, UINT64_MAX};
+        } else if (from[i].bytes > 0) {
+            found.ranges[i] = (struct slice_result){lowest, lowest + from[i].bytes};
+        }
+    }
+}
+
+/* What launches with found.key store to for certain, from the cache or by the slice; relative as
+   results are. NULL: no host memory. Valid until the next call. */
+static const struct covered *find_covered(const struct code_kernel *kernel,
+                                          const struct launch *launch,
+                                          const struct reach_result *results)
+{
+    const struct reach *reach = kernel->reach;
+    struct covered *covered =
+        reach_cache_get(&found.covered, found.key.key, found.key.results_bytes);
+    size_t count;
+
+    if (covered != NULL) {
+        return covered;
+    }
+    make_absolute(kernel, results);
+    count = reach_cover(reach, launch, found.block, found.ranges, found.intervals);
+    covered = reach_cache_put(&found.covered, found.key.key, found.key.results_bytes,
+                              sizeof(*covered) + count * sizeof(covered->intervals[0]));
+    if (covered == NULL) {
+        return NULL;
+    }
+    covered->count = count;
+    for (size_t i = 0; i < count; i++) {
+        const struct slice_report *report = &reach->slice.reports[found.intervals[i].report];
+
+        covered->intervals[i] = found.intervals[i];
+        covered->intervals[i].first -= slice_base(kernel->roles, report, found.block);
+    }
+    return covered;
+}
+
+/* Makes writes of updates in found.list, where that is possible. Returns their bytes. */
+static uint64_t find_writes(const struct code_kernel *kernel, const struct launch *launch,
+                            const struct reach_result *results)
+{
+    const struct covered *covered = find_covered(kernel, launch, results);
+
+    found.covers.count = 0;
+    for (uint64_t i = 0; covered != NULL && i < covered->count; i++) {
+        const struct reach_interval *interval = &covered->intervals[i];
+        const struct slice_report *report = &kernel->reach->slice.reports[interval->report];
+
+        reach_list_add(&found.covers,
+                       interval->first + slice_base(kernel->roles, report, found.block),
+                       interval->bytes, CAPU_WRITE);
+    }
+    return reach_find_writes(&found.list, &found.reads, &found.covers);
+}
+
+/* Operands. */
+
 static void add_all(const capu_operand *list, size_t count, struct operands *operands)
 {
     for (size_t i = 0; i < count; i++) {
@@ -233,18 +324,50 @@ static void add_all(const capu_operand *list, size_t count, struct operands *ope
 }
 
 /* Keeps found.list for found.key. */
-static void note_operands(void)
+static void note_operands(bool is_complete, uint64_t written_bytes)
 {
     size_t bytes = found.list.count * sizeof(found.list.operands[0]);
     struct noted *noted =
         reach_cache_put(&found.noted, found.key.key, found.key.bytes, sizeof(*noted) + bytes);
 
     if (noted != NULL) {
-        *noted = (struct noted){alloc_generation(), found.list.count};
+        *noted = (struct noted){.allocations = alloc_generation(),
+                                .cuts = cut_generation(),
+                                .written_bytes = written_bytes,
+                                .count = found.list.count,
+                                .is_complete = is_complete};
         if (bytes > 0) {
             memcpy(noted->operands, found.list.operands, bytes);
         }
     }
+}
+
+/* Whether the launch may have whole writes. What is written is not fetched then, and must not be
+   missed if the driver refuses the launch. So there are none in launches of special kinds, and none
+   of a kernel of which a launch has failed. */
+static bool may_write(const struct reach *reach, const struct launch *launch)
+{
+    return reach->cover != NULL && launch->is_plain && !reach->has_failed;
+}
+
+/* Adds the operands of a launch that was seen before. False: they are not known; *is_seen if it
+   was. */
+static bool add_noted(struct reach *reach, const struct launch *launch, struct operands *operands,
+                      bool *is_seen)
+{
+    bool writes = may_write(reach, launch);
+    const struct noted *noted = reach_cache_get(&found.noted, found.key.key, found.key.bytes);
+
+    *is_seen = noted != NULL && noted->allocations == alloc_generation();
+    if (!*is_seen || noted->cuts != cut_generation() ||
+        (writes ? !noted->is_complete : noted->written_bytes > 0)) {
+        return false;
+    }
+    reach->repeat_count++;
+    reach->written_bytes += noted->written_bytes;
+    reach->has_written = noted->written_bytes > 0;
+    add_all(noted->operands, noted->count, operands);
+    return true;
 }
 
 /* Whether operands can depend on data, so that they hold for one launch only. */
@@ -253,28 +376,36 @@ static bool has_data(const struct reach *reach)
     return reach->data != NULL && reach->data->function != NULL;
 }
 
-/* Adds the operands of a launch whose kernel has a slice. */
+/* Adds the operands of a launch whose kernel has a slice. Whole writes are sought when a launch is
+   repeated: the driver has accepted it then. */
 static CUresult add_sliced(struct code_kernel *kernel, const struct launch *launch,
                            struct operands *operands)
 {
-    const struct noted *noted;
+    struct reach *reach = kernel->reach;
     const struct reach_result *results;
+    uint64_t written_bytes = 0;
+    bool is_repeated;
+    bool is_seen;
     CUresult result;
 
     reach_find_key(kernel, launch, found.block, &found.key);
-    noted = reach_cache_get(&found.noted, found.key.key, found.key.bytes);
-    if (noted != NULL && noted->generation == alloc_generation()) {
-        kernel->reach->repeat_count++;
-        add_all(noted->operands, noted->count, operands);
+    if (add_noted(reach, launch, operands, &is_seen)) {
         return DRIVER_SUCCESS;
     }
-    results = find(kernel, launch);
-    result = reach_list_operands(kernel, launch, found.block, results, &found.list);
+    results = find(kernel, launch, &is_repeated);
+    result = reach_list_operands(kernel, launch, found.block, results, &found.list, &found.reads,
+                                 !is_seen);
+    is_repeated &= may_write(reach, launch);
     if (results == NULL) {
-        kernel->reach->whole_count++;
-    } else if (result == DRIVER_SUCCESS && !found.list.has_failed && !has_data(kernel->reach)) {
-        note_operands();
+        reach->whole_count++;
+    } else if (result == DRIVER_SUCCESS) {
+        written_bytes = is_repeated ? find_writes(kernel, launch, results) : 0;
+        if (!found.list.has_failed && !has_data(reach)) {
+            note_operands(is_repeated, written_bytes);
+        }
     }
+    reach->written_bytes += written_bytes;
+    reach->has_written = written_bytes > 0;
     add_all(found.list.operands, found.list.count, operands);
     operands->has_failed |= found.list.has_failed;
     return result;
@@ -321,10 +452,26 @@ CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
         }
         reach->whole_count++;
     }
-    result = reach_list_operands(kernel, launch, found.block, NULL, &found.list);
+    result =
+        reach_list_operands(kernel, launch, found.block, NULL, &found.list, &found.reads, false);
     add_all(found.list.operands, found.list.count, operands);
     operands->has_failed |= found.list.has_failed;
     return result;
+}
+
+void reach_note_failure(const struct code_kernel *kernel, bool was_begun)
+{
+    struct reach *reach = __atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE);
+
+    if (reach == NULL) {
+        return;
+    }
+    reach->has_failed = true;
+    if (was_begun && reach->has_written) {
+        log_line("the driver has refused a launch of the kernel %s, and accepted others like it: "
+                 "what was in the memory that it writes as a whole may be lost",
+                 kernel->name);
+    }
 }
 
 void reach_begun(void)
@@ -345,6 +492,7 @@ bool reach_summarise(const struct code_kernel *kernel, struct reach_summary *sum
         .run_count = reach->run_count,
         .repeat_count = reach->repeat_count,
         .whole_count = reach->whole_count,
+        .written_bytes = reach->written_bytes,
         .reason = reach->problem.text[0] != '\0' ? reach->problem.text : NULL,
         .is_loaded = reach->module != NULL,
         .read_count = reach->data != NULL ? reach->data->run_count : 0,

@@ -34,17 +34,22 @@ void reach_unload(void);
 CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
                    struct operands *operands);
 
+/* Notes that a launch whose operands were added was not begun, or was and was refused by the
+   driver. From then on launches of the kernel fetch what they write. Pre: the core was entered. */
+void reach_note_failure(const struct code_kernel *kernel, bool was_begun);
+
 /* Notes that the launch for which reach_add was called last begins: it may store to variables. Not
    for launches that are not next, of which reach_add notes that itself. */
 void reach_begun(void);
 
 /* What the report says of a kernel's slices. */
 struct reach_summary {
-    uint64_t run_count;    /* launches of the slice */
-    uint64_t repeat_count; /* launches of the kernel that needed none */
-    uint64_t whole_count;  /* launches that took whole allocations, since the slice had failed */
-    uint64_t read_count;   /* launches of the kernel for which data was read */
-    const char *reason;    /* why there is no slice; NULL: there is one */
+    uint64_t run_count;     /* launches of the slice */
+    uint64_t repeat_count;  /* launches of the kernel that needed none */
+    uint64_t whole_count;   /* launches that took whole allocations, since the slice had failed */
+    uint64_t read_count;    /* launches of the kernel for which data was read */
+    uint64_t written_bytes; /* of tensors that launches have written as a whole */
+    const char *reason;     /* why there is no slice; NULL: there is one */
     bool is_loaded;
 };
 

@@ -32,6 +32,7 @@ struct range {
     uint64_t lowest;
     uint64_t end;
     capu_role role;
+    bool is_read;    /* it may be */
     bool is_lasting; /* it does not depend on data, so later launches will have it, too */
 };
 
@@ -40,6 +41,8 @@ struct call {
     const struct code_kernel *kernel;
     const unsigned char *block;
     struct reach_list *list;
+    struct reach_list *reads;
+    bool cuts; /* tensors, at the borders of what is accessed */
 };
 
 static bool includes(const capu_operand *one, uint64_t address, uint64_t bytes)
@@ -49,12 +52,27 @@ static bool includes(const capu_operand *one, uint64_t address, uint64_t bytes)
     return offset <= one->bytes && bytes <= one->bytes - offset;
 }
 
+void reach_list_add(struct reach_list *list, uint64_t address, uint64_t bytes, capu_role role)
+{
+    if (!array_reserve(&list->operands, &list->capacity, list->count + 1,
+                       sizeof(list->operands[0]))) {
+        list->has_failed = true;
+        return;
+    }
+    list->operands[list->count++] = capu_operand_of((const void *)(uintptr_t)address, bytes, role);
+}
+
 /* Adds a range. What a pointer loads is often part of what it stores, or the other way round: then
    one operand does for both. */
-static void add(struct reach_list *list, uint64_t address, uint64_t bytes, capu_role role)
+static void add(const struct call *call, uint64_t address, uint64_t bytes, capu_role role,
+                bool is_read)
 {
     const capu_operand operand = capu_operand_of((const void *)(uintptr_t)address, bytes, role);
+    struct reach_list *list = call->list;
 
+    if (is_read) {
+        reach_list_add(call->reads, address, bytes, CAPU_READ);
+    }
     for (size_t i = 0; i < list->count && i < MERGED_MOST; i++) {
         capu_operand *other = &list->operands[i];
 
@@ -67,12 +85,7 @@ static void add(struct reach_list *list, uint64_t address, uint64_t bytes, capu_
             return;
         }
     }
-    if (!array_reserve(&list->operands, &list->capacity, list->count + 1,
-                       sizeof(list->operands[0]))) {
-        list->has_failed = true;
-        return;
-    }
-    list->operands[list->count++] = operand;
+    reach_list_add(list, address, bytes, role);
 }
 
 static void add_whole(const struct call *call, size_t index)
@@ -85,8 +98,8 @@ static void add_whole(const struct call *call, size_t index)
         const struct allocation *allocation = alloc_find_pointer(pointer);
 
         if (allocation != NULL) {
-            add(call->list, allocation->address, allocation->bytes,
-                word->is_written || word->is_atomic ? CAPU_UPDATE : CAPU_READ);
+            add(call, allocation->address, allocation->bytes,
+                word->is_written || word->is_atomic ? CAPU_UPDATE : CAPU_READ, true);
         }
     }
 }
@@ -108,7 +121,7 @@ static void add_common(const struct range *range, const struct allocation *alloc
     uint64_t to = range->end < last ? range->end : last;
 
     if (from < to) {
-        add(range->call->list, from, to - from, range->role);
+        add(range->call, from, to - from, range->role, range->is_read);
     }
 }
 
@@ -190,10 +203,10 @@ static CUresult add_exact(const struct range *range)
         return DRIVER_SUCCESS; /* memory of others */
     }
     if (is_in(range, met)) {
-        if (range->is_lasting) {
+        if (range->is_lasting && range->call->cuts) {
             cut_part(core_context(), range->lowest, range->end - range->lowest);
         }
-        add(range->call->list, range->lowest, range->end - range->lowest, range->role);
+        add(range->call, range->lowest, range->end - range->lowest, range->role, range->is_read);
         return DRIVER_SUCCESS;
     }
     if (range->report->is_stored) {
@@ -224,6 +237,7 @@ static CUresult add_result(const struct call *call, const struct slice_report *r
                           .report = report,
                           .word = &roles->words[__builtin_ctzll(report->words)],
                           .role = report->is_stored ? CAPU_UPDATE : CAPU_READ,
+                          .is_read = !report->is_stored || report->is_atomic,
                           .is_lasting = is_lasting};
     bool is_one = (report->words & (report->words - 1)) == 0 && range.word->offset != PTX_NONE;
 
@@ -258,15 +272,15 @@ static CUresult add_results(const struct call *call, const struct slice *slice,
 
 CUresult reach_list_operands(const struct code_kernel *kernel, const struct launch *launch,
                              const unsigned char *block, const struct reach_result *results,
-                             struct reach_list *list)
+                             struct reach_list *list, struct reach_list *reads, bool cuts)
 {
     static struct reach_result read[REACH_REPORTS_MOST]; /* guarded by the core's lock */
-    const struct call call = {kernel, block, list};
+    const struct call call = {kernel, block, list, reads, cuts};
     uint64_t known = 0;
     CUresult result;
 
-    list->count = 0;
-    list->has_failed = false;
+    list->count = reads->count = 0;
+    list->has_failed = reads->has_failed = false;
     for (size_t i = 0; results != NULL && i < kernel->reach->slice.report_count; i++) {
         results = results[i].bytes == UINT64_MAX ? NULL : results;
     }

@@ -44,6 +44,9 @@ static void write_slice(FILE *file, const struct code_kernel *kernel)
     if (summary.read_count > 0) {
         fprintf(file, ", indices read for %" PRIu64, summary.read_count);
     }
+    if (summary.written_bytes > 0) {
+        fprintf(file, ", %" PRIu64 " bytes written as a whole", summary.written_bytes);
+    }
     for (size_t i = 0; i < kernel->roles->word_count; i++) {
         reason = reach_whole_reason(kernel, i);
         if (reason != NULL) {

@@ -23,7 +23,7 @@ sliced copy_window 'launched 48 times, not needed for 48 launches$'
 # A launch that may change the variables it reads has whole allocations.
 sliced store_and_read 'launched 0 times, not needed for 0 launches, without results for 8'
 # Indices are read before each launch, unless the launch may store to them.
-sliced gather 'launched 1 times, not needed for 7 launches, indices read for 8$'
+sliced gather 'launched 1 times, not needed for 7 launches, indices read for 8, 458752 bytes written as a whole$'
 sliced sum_segments 'launched 1 times, not needed for 5 launches, indices read for 6$'
 sliced scatter_and_step 'launched 1 times, not needed for 17 launches, indices read for 12$'
 # A ticket does not widen the array of the parts: the input, a part per block, and a sum.

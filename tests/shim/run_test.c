@@ -82,13 +82,13 @@ START_TEST(test_same_results)
 END_TEST
 
 /* What stays the driver's, and what cuBLAS allocates, comes out of the budget, and goes back to it
-   when it is freed. */
+   when it is freed. Windows and bitmaps of coverage slices stay. */
 START_TEST(test_memory_of_others)
 {
     check_same("beside", "--budget 1700KiB");
     check_same("beside", "--budget 900KiB --strict");
     expect(RUN "--budget 900KiB --report /dev/stdout " WORK " beside", 0,
-           "taken by others: 0 bytes of device memory at the end, at most 524288\n");
+           "taken by others: 10240 bytes of device memory at the end, at most 534528\n");
     check_contains(output, "budget: 921600 bytes");
     check_contains(output, "passed through: cuMemAllocManaged: 2 calls, 524288 bytes in all\n");
     /* While it was taken, there was no room for a launch with three tensors. */
@@ -159,7 +159,8 @@ START_TEST(test_ranges)
                  " %s",
              part);
     expect(command, 0, "\niterations: 22\nperiod: 14 calls, begun by copy (as --iteration-range ");
-    check_contains(output, "\niterations that left their plan: 0\n");
+    /* Whole writes are found when a launch is repeated, which changes what the first plan knew. */
+    check_contains(output, "\niterations that left their plan: 1\n");
     ck_assert_int_ge(guided_count(), 12);
     snprintf(command, sizeof(command),
              RUN "--mode guided --budget 900KiB --iteration-range other --report /dev/stdout " WORK
