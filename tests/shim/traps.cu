@@ -215,6 +215,50 @@ static void run_halves()
     show("halves", out, kCount * sizeof(unsigned short));
 }
 
+// The same launches again and again: arrays of which they write all, and what is nearly that.
+static void run_wholes()
+{
+    static float *in = input(63), *whole = filled(0x3f), *most = filled(0x40),
+                 *parts = filled(0x41);
+    static float *mixed = filled(0x3d), *between = filled(0x42), *last = filled(0x3e);
+    const int half = kCount / 2;
+
+    for (int i = 0; i < 3; i++) {
+        scale<<<kBlocks, kThreads>>>(whole, in, 1.5f + i, kCount);
+        scale<<<kBlocks, kThreads>>>(most, whole, 0.5f + i, kCount - 1);
+        in_two_parts<<<kBlocks, kThreads>>>(parts, parts + half, most, half);
+        in_two_parts<<<kBlocks, kThreads>>>(mixed, mixed + half - 1, parts, half);
+        through_neighbours<<<kBlocks, kThreads>>>(last, between, mixed);
+        scale<<<kBlocks, kThreads>>>(in, last, 0.01f, kCount);
+        scale<<<kBlocks, kThreads>>>(between, between, 0.5f, kCount);
+        add_to<<<kBlocks, kThreads>>>(last, between, kCount);
+    }
+    show("wholes", whole);
+    show("wholes, but one", most);
+    show("wholes in two parts", parts);
+    show("wholes in two parts, but one", mixed);
+    show("wholes between threads", between);
+    show("wholes, last", last);
+}
+
+// A launch that the driver refuses leaves memory as it was, also if others of the kernel were
+// accepted, which would have written all of it.
+static void run_refused()
+{
+    static float *in = input(64), *out = filled(0);
+
+    for (int i = 0; i < 3; i++) {
+        scale<<<kBlocks, kThreads>>>(out, in, 2.0f + i, kCount);
+        CUDA_CHECK(cudaGetLastError());
+    }
+    run_wholes();
+    for (int i = 0; i < 2; i++) {
+        scale<<<kBlocks, kThreads, 1 << 20>>>(out, in, 9.0f, kCount);
+        printf("refused: %d\n", cudaGetLastError() != cudaSuccess);
+    }
+    show("refused", out);
+}
+
 // One pinned buffer, filled again as soon as an event says that it may be.
 static void run_bounce()
 {
@@ -470,31 +514,19 @@ static void run_threads()
 }
 
 static const Case cases[] = {
-    {"triangle", run_triangle},
-    {"optional", run_optional},
-    {"in_place", run_in_place},
-    {"structure", run_structure},
-    {"indices", run_indices},
-    {"atomics", run_atomics},
-    {"ticket", run_ticket},
-    {"streams", run_streams},
-    {"memsets", run_memsets},
-    {"rows", run_rows},
-    {"tail", run_tail},
-    {"symbols", run_symbols},
-    {"halves", run_halves},
-    {"bounce", run_bounce},
-    {"host_function", run_host_function},
-    {"lengths", run_lengths},
-    {"shapes", run_shapes},
-    {"shared", run_shared},
-    {"templates", run_templates},
-    {"pool", run_pool},
-    {"managed", run_managed},
-    {"table", run_table, true},
-    {"threads", run_threads, true},
-    {"reset", run_reset, true},
-    {"reset_variables", run_reset_variables, true},
+    {"triangle", run_triangle}, {"optional", run_optional},
+    {"in_place", run_in_place}, {"structure", run_structure},
+    {"indices", run_indices},   {"atomics", run_atomics},
+    {"ticket", run_ticket},     {"streams", run_streams},
+    {"memsets", run_memsets},   {"rows", run_rows},
+    {"tail", run_tail},         {"symbols", run_symbols},
+    {"halves", run_halves},     {"refused", run_refused},
+    {"bounce", run_bounce},     {"host_function", run_host_function},
+    {"lengths", run_lengths},   {"shapes", run_shapes},
+    {"shared", run_shared},     {"templates", run_templates},
+    {"pool", run_pool},         {"managed", run_managed},
+    {"table", run_table, true}, {"threads", run_threads, true},
+    {"reset", run_reset, true}, {"reset_variables", run_reset_variables, true},
 };
 
 int main(int argc, char **argv)

@@ -51,6 +51,27 @@ __global__ void add_to(float *out, const float *in, int count)
     }
 }
 
+// Writes all of what both point to, if that is one array in two parts.
+__global__ void in_two_parts(float *low, float *high, const float *in, int half)
+{
+    int i = global_index();
+
+    if (i < half) {
+        low[i] = in[i] + 1.0f;
+        high[i] = in[half + i] - 1.0f;
+    }
+}
+
+// Writes all of `between`, and reads what another thread of the block has written there.
+__global__ void through_neighbours(float *out, float *between, const float *in)
+{
+    int i = global_index();
+
+    between[i] = in[i] * 3.0f;
+    __syncthreads();
+    out[i] = out[i] * 0.5f + between[i ^ 1];
+}
+
 __global__ void scale(float *out, const float *in, float factor, int count)
 {
     int i = global_index();
