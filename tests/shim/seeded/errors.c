@@ -170,3 +170,31 @@ uint64_t __wrap_reach_read_data(const struct code_kernel *kernel, const struct l
     of = kernel;
     return known;
 }
+
+/* As if all of what a store's pointer reaches were stored to. */
+void __real_cover_add_bits(struct cover *cover, const uint32_t *words, uint64_t count,
+                           uint64_t base, uint32_t granule_bytes);
+void __wrap_cover_add_bits(struct cover *cover, const uint32_t *words, uint64_t count,
+                           uint64_t base, uint32_t granule_bytes);
+void __wrap_cover_add_bits(struct cover *cover, const uint32_t *words, uint64_t count,
+                           uint64_t base, uint32_t granule_bytes)
+{
+    if (is_error("gaps_missed")) {
+        cover_add(cover, base, base + count * granule_bytes);
+    } else {
+        __real_cover_add_bits(cover, words, count, base, granule_bytes);
+    }
+}
+
+/* As if nothing were read that is stored to. */
+uint64_t __real_reach_find_writes(struct reach_list *list, const struct reach_list *reads,
+                                  struct reach_list *covered);
+uint64_t __wrap_reach_find_writes(struct reach_list *list, const struct reach_list *reads,
+                                  struct reach_list *covered);
+uint64_t __wrap_reach_find_writes(struct reach_list *list, const struct reach_list *reads,
+                                  struct reach_list *covered)
+{
+    static const struct reach_list none;
+
+    return __real_reach_find_writes(list, is_error("reads_missed") ? &none : reads, covered);
+}

@@ -82,6 +82,11 @@ finds short_word verify '1 other' '--verify: the kernel .*triangle.* has changed
 # A store that is taken for a whole write.
 finds whole_write compare '99 other' 'triangle.* is declared to write .*, but does not store'
 finds whole_write strict '1 other' 'unwritten, .* which it says it writes all of'
+# The same, by what a slice has found. Launches are repeated in the second round.
+finds gaps_missed compare '99 other' 'triangle.* is declared to write .*, but does not store'
+finds gaps_missed strict '1 other' 'unwritten, .* which it says it writes all of'
+finds reads_missed compare '99 other' 'scale.* loads from what is declared to be written: 4 bytes'
+finds reads_missed strict '0 other'
 
 # What a slice has found for another launch: with other numbers, pointers, or in another shape.
 program 300000 "$traps" lengths optional shapes
