@@ -203,6 +203,41 @@ START_TEST(vectors)
 }
 END_TEST
 
+/* With steps and leading dimensions that differ. */
+START_TEST(transfers)
+{
+    float back[64] = {0};
+
+    start();
+    ck_assert_uint_eq(cublasSetVector(20, sizeof(float), host[1], 2, device[0], 3),
+                      CUBLAS_STATUS_SUCCESS);
+    for (int i = 0; i < 20; i++) {
+        host[0][3 * i] = host[1][2 * i];
+    }
+    ck_assert_uint_eq(cublasSetMatrix(5, 6, sizeof(float), host[0], 7, device[2], 9),
+                      CUBLAS_STATUS_SUCCESS);
+    for (int i = 0; i < 30; i++) {
+        host[2][i / 5 * 9 + i % 5] = host[0][i / 5 * 7 + i % 5];
+    }
+    ck_assert_uint_eq(cublasSetVector(40, sizeof(float), host[0], 1, device[1], 1),
+                      CUBLAS_STATUS_SUCCESS);
+    memcpy(host[1], host[0], 40 * sizeof(float));
+    check();
+    ck_assert_uint_eq(cublasGetMatrix(5, 6, sizeof(float), device[2], 9, back, 5),
+                      CUBLAS_STATUS_SUCCESS);
+    for (int i = 0; i < 30; i++) {
+        ck_assert(back[i] == host[2][i / 5 * 9 + i % 5]);
+    }
+    ck_assert_uint_eq(cublasGetVector(20, sizeof(float), device[0], 3, back, 1),
+                      CUBLAS_STATUS_SUCCESS);
+    for (int i = 0; i < 20; i++) {
+        ck_assert(back[i] == host[0][3 * i]);
+    }
+    ck_assert_uint_eq(cublasSetMatrix(5, 6, sizeof(float), host[0], 4, device[2], 9),
+                      CUBLAS_STATUS_INVALID_VALUE);
+}
+END_TEST
+
 START_TEST(vectors_and_matrices)
 {
     const float cosine = 0.8f;
@@ -343,6 +378,7 @@ int main(void)
     tcase_add_test(tcase, batches_and_scalars_on_the_device);
     tcase_add_test(tcase, bfloat16_operands);
     tcase_add_test(tcase, vectors);
+    tcase_add_test(tcase, transfers);
     tcase_add_test(tcase, vectors_and_matrices);
     tcase_add_test(tcase, lt_adds_a_bias_and_an_activation);
     tcase_add_test(tcase, a_handle_needs_its_workspace);

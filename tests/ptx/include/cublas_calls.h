@@ -54,6 +54,12 @@
        long long int b_stride, const void *beta, void *c, cudaDataType c_type, int64_t ldc,        \
        long long int c_stride, int64_t count, cublasComputeType_t compute,                         \
        cublasGemmAlgo_t algorithm))                                                                \
+    X(cublasSetVector, (int n, int element_bytes, const void *x, int x_step, void *y, int y_step)) \
+    X(cublasGetVector, (int n, int element_bytes, const void *x, int x_step, void *y, int y_step)) \
+    X(cublasSetMatrix,                                                                             \
+      (int rows, int columns, int element_bytes, const void *a, int lda, void *b, int ldb))        \
+    X(cublasGetMatrix,                                                                             \
+      (int rows, int columns, int element_bytes, const void *a, int lda, void *b, int ldb))        \
     X(cublasSgemv_v2, (cublasHandle_t handle, cublasOperation_t trans, int m, int n,               \
                        const float *alpha, const float *a, int lda, const float *x, int x_step,    \
                        const float *beta, float *y, int y_step))                                   \
