@@ -9,6 +9,7 @@
 
 #include "interpose/access.h"
 #include "interpose/openness.h"
+#include "interpose/repeat.h"
 #include "interpose/waits.h"
 
 #include "base/array.h"
@@ -373,6 +374,10 @@ static void analyse_flow(struct analysis *analysis)
     visit_accesses(analysis, visit_stored);
     check_waits(analysis);
     (void)list_parameters(analysis);
+    analysis->kernel->is_repeatable = !analysis->kernel->has_atomics && !analysis->kernel->waits &&
+                                      !analysis->kernel->reads_variables &&
+                                      !analysis->kernel->writes_variables &&
+                                      repeat_is_same(analysis->flow.module, function);
 }
 
 /* Analyses one function into *kernel. Only a lack of memory is a failure. */
