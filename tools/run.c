@@ -37,6 +37,7 @@ enum key {
     KEY_STRICT,
     KEY_JIT,
     KEY_TRUST,
+    KEY_RECOMPUTE,
     KEY_VERIFY,
     KEY_DRIVER
 };
@@ -55,6 +56,7 @@ struct settings {
     bool is_strict;
     bool compiles;
     bool trusts_parameters;
+    bool recomputes;
     bool verifies;
     char **program; /* its name and arguments; NULL at the end */
 };
@@ -140,6 +142,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case KEY_TRUST:
         settings->trusts_parameters = true;
         return 0;
+    case KEY_RECOMPUTE:
+        settings->recomputes = true;
+        return 0;
     case KEY_DRIVER:
         settings->driver = argument;
         return 0;
@@ -154,6 +159,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
             argp_error(state, "--verify cannot be combined with --strict");
         } else if (settings->verifies && strcmp(settings->mode, "guided") == 0) {
             argp_error(state, "--verify cannot be combined with --mode guided");
+        }
+        if (settings->recomputes && strcmp(settings->mode, "guided") != 0) {
+            argp_error(state, "--recompute needs --mode guided");
         }
         if (settings->iteration_kernel != NULL && settings->iteration_range != NULL) {
             argp_error(state, "--iteration-kernel cannot be combined with --iteration-range");
@@ -275,6 +283,7 @@ static bool set_environment(const struct settings *settings, const char *library
            set("CAPU_RUN_JIT", settings->compiles ? "1" : NULL) &&
            set("CAPU_RUN_VERIFY", settings->verifies ? "1" : NULL) &&
            set("CAPU_RUN_TRUST", settings->trusts_parameters ? "1" : NULL) &&
+           set("CAPU_RUN_RECOMPUTE", settings->recomputes ? "1" : NULL) &&
            set_file("CAPU_RUN_REPORT", settings->report) &&
            set_file("CAPU_RUN_OPERANDS", settings->operands) &&
            set_file("CAPU_RUN_ITERATIONS", settings->iterations) &&
@@ -345,6 +354,10 @@ int run_main(int argc, char **argv)
         {"trust-parameters", KEY_TRUST, NULL, 0,
          "kernels whose code is not understood touch only the allocations that addresses in their "
          "parameters lead to; wrong results where that is not so",
+         0},
+        {"recompute", KEY_RECOMPUTE, NULL, 0,
+         "guided: also launch kernels again whose results were dropped, where that is faster than "
+         "to copy them out and back; only those that certainly compute the same again",
          0},
         {"iteration-range", KEY_ITERATION_RANGE, "NAME", 0,
          "guided: each NVTX range of this name begins an iteration", 0},

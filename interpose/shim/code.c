@@ -224,6 +224,13 @@ const char *code_text(const void *handle, unsigned architecture)
     return NULL;
 }
 
+bool code_has(const void *handle)
+{
+    uint64_t index;
+
+    return table_get(&code.codes, (uint64_t)(uintptr_t)handle, &index);
+}
+
 void code_remove(const void *handle)
 {
     uint64_t index;

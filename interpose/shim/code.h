@@ -22,6 +22,8 @@ struct code_kernel {
     uint64_t launch_count;
     uint64_t failed_count; /* launches that did not get their operands */
     uint64_t most_bytes;   /* of the operands of one launch */
+    uint64_t kept_count;   /* launches that could be repeated */
+    uint64_t repeat_count; /* atomic: how often one was */
     struct reach *reach;   /* atomic, see reach.h; NULL: not yet asked for */
     struct code_kernel *next;
 };
@@ -39,6 +41,9 @@ void code_add_handle(const void *handle, const void *of);
 /* PTX by which kernels would be closed that are open, since other code than that runs: the driver
    can compile it instead. NULL: there is none, or need for it. Valid for ever. */
 const char *code_text(const void *handle, unsigned architecture);
+
+/* Whether it is a handle of such code, which is valid. */
+bool code_has(const void *handle);
 
 /* The handle is no longer valid. */
 void code_remove(const void *handle);

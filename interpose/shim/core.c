@@ -216,6 +216,11 @@ capu_context *core_context(void)
     return core.context;
 }
 
+bool core_is_host(void)
+{
+    return core.is_host;
+}
+
 uint64_t core_full_budget(void)
 {
     return core.full_budget;
@@ -273,29 +278,46 @@ void core_watch(void (*begun)(const char *name, const capu_operand *operands, si
     core.ended = ended;
 }
 
-CUresult core_begin(const char *name)
+/* Begins or runs an op with the operands that were added. */
+static capu_status issue(capu_op *op, capu_status (*call)(capu_context *, const capu_op *))
 {
-    capu_op op = {
-        .size = sizeof(op),
-        .name = name,
-        .operands = core.operands,
-        .operand_count = core.operand_count,
-    };
     capu_status status;
 
+    op->size = sizeof(*op);
+    op->operands = core.operands;
+    op->operand_count = core.operand_count;
     floor_note(core.context, core.operands, core.operand_count);
     cut_note(core.context, core.operands, core.operand_count);
-    status = capu_access_begin(core.context, &op);
+    status = call(core.context, op);
     if (status == CAPU_OVER_BUDGET &&
         cut_operands(core.context, core.operands, core.operand_count)) {
-        status = capu_access_begin(core.context, &op);
+        status = call(core.context, op);
     }
+    return status;
+}
+
+CUresult core_begin(const char *name)
+{
+    capu_op op = {.name = name};
+    capu_status status = issue(&op, capu_access_begin);
+
     if (status == CAPU_OK && core.begun != NULL) {
         core.begun(name, core.operands, core.operand_count);
     }
     core.begun_count = core.operand_count;
     core.operand_count = 0;
     return core_result(status, name);
+}
+
+CUresult core_run(capu_op *op)
+{
+    capu_status status = issue(op, capu_run);
+
+    core.operand_count = 0;
+    if (status == CAPU_OK && core.is_host) {
+        status = capu_synchronize(core.context);
+    }
+    return core_result(status, op->name);
 }
 
 const capu_operand *core_operands(size_t *count)

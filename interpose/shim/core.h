@@ -39,6 +39,9 @@ bool core_is_inside(void);
 /* The rest is for the thread that has entered. */
 capu_context *core_context(void);
 
+/* Whether the context's device is host. */
+bool core_is_host(void);
+
 /* What the context was created with. */
 uint64_t core_full_budget(void);
 
@@ -57,6 +60,11 @@ CUresult core_begin(const char *name);
 /* The operands of the access that has begun. Valid until the next is added. */
 const capu_operand *core_operands(size_t *count);
 CUresult core_end(CUresult result, const char *name);
+
+/* Runs an op of the operands that were added, which are forgotten, by its function: the library may
+   run it again later. On the host device also waits for it. What was said of begin and end does
+   not hold: the function says what has begun. */
+CUresult core_run(capu_op *op);
 
 /* After calls of the library that enqueue work: on the host device waits for it. */
 CUresult core_settle(CUresult result);

@@ -10,6 +10,8 @@
  * the last one without "done" is that of the call that a program died in.
  */
 #define _GNU_SOURCE /* open_memstream */
+#include "interpose/shim/declare.h"
+
 #include "interpose/shim/alloc.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/log.h"
@@ -18,17 +20,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdbool.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Guarded by the core's lock. */
 static struct {
-    int file; /* 0: not opened yet; -1: cannot be written */
+    pthread_mutex_t lock; /* taken after the core's, if that is */
+    int file;             /* 0: not opened yet; -1: cannot be written */
     uint64_t number;
-} list;
+} list = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *role_name(uint32_t role)
 {
@@ -86,39 +88,66 @@ static void print_operand(FILE *out, const capu_operand *operand)
     }
 }
 
-static void begin(const char *name, const capu_operand *operands, size_t count)
+char *declare_text(const capu_operand *operands, size_t count)
 {
-    char *line = NULL;
+    char *text = NULL;
     size_t length = 0;
     FILE *out;
 
-    if (!is_open() || (out = open_memstream(&line, &length)) == NULL) {
-        return;
+    if (settings_get()->operands_path == NULL || (out = open_memstream(&text, &length)) == NULL) {
+        return NULL;
     }
-    fprintf(out, "%" PRIu64 " %s:", ++list.number, name);
     for (size_t i = 0; i < count; i++) {
         fprintf(out, "%s", i > 0 ? "," : "");
         print_operand(out, &operands[i]);
     }
-    fputc('\n', out);
-    if (fclose(out) == 0) {
-        put(line, length);
+    if (fclose(out) != 0) {
+        free(text);
+        text = NULL;
     }
-    free(line);
+    return text;
 }
 
-static void end(void)
+void declare_begin(const char *name, const char *text)
+{
+    char *line = NULL;
+    int length;
+
+    (void)pthread_mutex_lock(&list.lock);
+    if (is_open()) {
+        length = asprintf(&line, "%" PRIu64 " %s:%s\n", ++list.number, name, text);
+        if (length > 0) {
+            put(line, (size_t)length);
+            free(line);
+        }
+    }
+    (void)pthread_mutex_unlock(&list.lock);
+}
+
+void declare_end(void)
 {
     char line[64];
     int length;
 
+    (void)pthread_mutex_lock(&list.lock);
     if (is_open()) {
         length = snprintf(line, sizeof(line), "%" PRIu64 " done\n", list.number);
         put(line, (size_t)length);
     }
+    (void)pthread_mutex_unlock(&list.lock);
+}
+
+static void begin(const char *name, const capu_operand *operands, size_t count)
+{
+    char *text = declare_text(operands, count);
+
+    if (text != NULL) {
+        declare_begin(name, text);
+    }
+    free(text);
 }
 
 __attribute__((constructor)) static void watch(void)
 {
-    core_watch(begin, end);
+    core_watch(begin, declare_end);
 }

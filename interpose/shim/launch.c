@@ -13,6 +13,7 @@
 #include "interpose/shim/operands.h"
 #include "interpose/shim/reach.h"
 #include "interpose/shim/real_calls.h"
+#include "interpose/shim/recompute.h"
 #include "interpose/shim/symbol.h"
 #include "interpose/shim/trust.h"
 #include "interpose/shim/verify.h"
@@ -37,29 +38,59 @@ bool launch_is_refused(const struct code_kernel *kernel, const struct launch *la
     return true;
 }
 
-/* Begins the access of a launch. Pre: entered. */
-static CUresult begin(CUfunction function, struct code_kernel *kernel, const struct launch *launch)
+/* Adds the operands of a launch to the next access. */
+static CUresult add_operands(CUfunction function, struct code_kernel *kernel,
+                             const struct launch *launch, struct operands *operands)
+{
+    CUresult result = DRIVER_SUCCESS;
+
+    if (kernel->reason != NULL) {
+        kernel->is_trusted = trust_add(function, launch->parameters.list, launch->parameters.bytes,
+                                       launch->parameters.byte_count, operands);
+    }
+    if (kernel->reason == NULL) {
+        result = reach_add(kernel, launch, operands);
+    } else if (!kernel->is_trusted) {
+        operands_add_all(operands);
+    }
+    return result == DRIVER_SUCCESS && operands->has_failed ? DRIVER_OUT_OF_MEMORY : result;
+}
+
+static void note_launch(struct code_kernel *kernel, const struct operands *operands)
+{
+    if (kernel->reason != NULL) {
+        code_note_stored();
+    } else {
+        reach_begun();
+    }
+    kernel->launch_count++;
+    kernel->most_bytes =
+        operands->bytes > kernel->most_bytes ? operands->bytes : kernel->most_bytes;
+}
+
+/* Begins the access of a launch, unless the launch is *run as an op here. Pre: entered. */
+static CUresult begin(CUfunction function, struct code_kernel *kernel, const struct launch *launch,
+                      bool *is_run)
 {
     struct operands operands = {0};
-    CUresult result = DRIVER_SUCCESS;
+    CUresult result;
     bool is_watched;
 
     if (launch_is_refused(kernel, launch)) {
         return DRIVER_NOT_SUPPORTED;
     }
-    if (kernel->reason != NULL) {
-        kernel->is_trusted = trust_add(function, launch->parameters.list, launch->parameters.bytes,
-                                       launch->parameters.byte_count, &operands);
-    }
-    if (kernel->reason == NULL) {
-        result = reach_add(kernel, launch, &operands);
-    } else if (!kernel->is_trusted) {
-        operands_add_all(&operands);
-    }
-    if (result != DRIVER_SUCCESS || operands.has_failed) {
-        return result != DRIVER_SUCCESS ? result : DRIVER_OUT_OF_MEMORY;
+    result = add_operands(function, kernel, launch, &operands);
+    if (result != DRIVER_SUCCESS) {
+        return result;
     }
     iteration_event(core_context(), kernel->name, PERIOD_LAUNCH);
+    if (recompute_takes(kernel, launch, &operands)) {
+        result = recompute_run(function, kernel, launch, is_run);
+        if (*is_run) {
+            note_launch(kernel, &operands);
+        }
+        return result;
+    }
     is_watched = verify_wait(kernel);
     result = core_begin(kernel->name);
     if (result == DRIVER_OUT_OF_MEMORY && kernel->reason != NULL && !kernel->is_trusted) {
@@ -67,14 +98,7 @@ static CUresult begin(CUfunction function, struct code_kernel *kernel, const str
                  operands.bytes, kernel->name, kernel->reason);
     }
     if (result == DRIVER_SUCCESS) {
-        if (kernel->reason != NULL) {
-            code_note_stored();
-        } else {
-            reach_begun();
-        }
-        kernel->launch_count++;
-        kernel->most_bytes =
-            operands.bytes > kernel->most_bytes ? operands.bytes : kernel->most_bytes;
+        note_launch(kernel, &operands);
         if (is_watched) {
             verify_begin();
         }
@@ -117,22 +141,26 @@ static CUresult enter(CUfunction function, struct code_kernel **kernel)
     return result;
 }
 
-/* Begins a launch: takes the lock and begins its access. An error: neither. */
+/* Begins a launch: takes the lock and begins its access. An error, or *is_run, since it was carried
+   out here: neither. */
 static CUresult begin_launch(CUfunction function, const struct launch *launch,
-                             struct code_kernel **kernel)
+                             struct code_kernel **kernel, bool *is_run)
 {
     CUresult result;
 
+    *is_run = false;
     verify_prepare();
     result = enter(function, kernel);
 
     if (result != DRIVER_SUCCESS) {
         return result;
     }
-    result = begin(function, *kernel, launch);
+    result = begin(function, *kernel, launch, is_run);
     if (result != DRIVER_SUCCESS) {
-        (*kernel)->failed_count++;
-        reach_note_failure(*kernel, false);
+        (*kernel)->failed_count += !*is_run;
+        reach_note_failure(*kernel, *is_run);
+    }
+    if (result != DRIVER_SUCCESS || *is_run) {
         core_leave();
     }
     return result;
@@ -169,6 +197,7 @@ CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y
                                   .is_plain = true};
     struct code_kernel *kernel;
     CUresult result;
+    bool is_run;
 
     if (capture_takes(stream)) {
         return end_captured(real_calls()->cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x,
@@ -176,8 +205,8 @@ CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y
                                                          parameters, extra),
                             stream, function);
     }
-    result = begin_launch(function, &launch, &kernel);
-    if (result != DRIVER_SUCCESS) {
+    result = begin_launch(function, &launch, &kernel, &is_run);
+    if (result != DRIVER_SUCCESS || is_run) {
         return result;
     }
     return end_launch(real_calls()->cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x,
@@ -199,6 +228,7 @@ CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsi
                                   .parameters = parameters_of(parameters, NULL)};
     struct code_kernel *kernel;
     CUresult result;
+    bool is_run;
 
     if (capture_takes(stream)) {
         return end_captured(real_calls()->cuLaunchCooperativeKernel(
@@ -206,8 +236,8 @@ CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsi
                                 shared_bytes, stream, parameters),
                             stream, function);
     }
-    result = begin_launch(function, &launch, &kernel);
-    if (result != DRIVER_SUCCESS) {
+    result = begin_launch(function, &launch, &kernel, &is_run);
+    if (result != DRIVER_SUCCESS || is_run) {
         return result;
     }
     return end_launch(real_calls()->cuLaunchCooperativeKernel(
@@ -242,6 +272,7 @@ CUresult on_cuLaunchKernelEx(const struct launch_config *config, CUfunction func
     struct launch launch;
     struct code_kernel *kernel;
     CUresult result;
+    bool is_run;
 
     if (config == NULL) {
         return DRIVER_INVALID_VALUE;
@@ -251,8 +282,8 @@ CUresult on_cuLaunchKernelEx(const struct launch_config *config, CUfunction func
                             config->stream, function);
     }
     launch = launch_of(config, parameters, extra);
-    result = begin_launch(function, &launch, &kernel);
-    if (result != DRIVER_SUCCESS) {
+    result = begin_launch(function, &launch, &kernel, &is_run);
+    if (result != DRIVER_SUCCESS || is_run) {
         return result;
     }
     folded = *config;

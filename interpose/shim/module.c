@@ -173,15 +173,28 @@ CUresult on_cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *opt
     return compile_library(result, library);
 }
 
+/* Whether unloading does nothing, since launches of the code may be repeated. */
+static bool is_kept(const void *handle)
+{
+    bool is_known = settings_get()->recomputes && core_enter() == DRIVER_SUCCESS;
+
+    if (is_known) {
+        is_known = code_has(handle);
+        core_leave();
+    }
+    return is_known;
+}
+
 /* Without the lock: the driver may wait for work. */
 CUresult on_cuModuleUnload(CUmodule module)
 {
-    return forget(real_calls()->cuModuleUnload(module), module);
+    return forget(is_kept(module) ? DRIVER_SUCCESS : real_calls()->cuModuleUnload(module), module);
 }
 
 CUresult on_cuLibraryUnload(CUlibrary library)
 {
-    return forget(real_calls()->cuLibraryUnload(library), library);
+    return forget(is_kept(library) ? DRIVER_SUCCESS : real_calls()->cuLibraryUnload(library),
+                  library);
 }
 
 CUresult on_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)

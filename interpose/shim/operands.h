@@ -11,6 +11,7 @@
 struct operands {
     uint64_t bytes;  /* of all that was added */
     bool has_failed; /* no host memory */
+    bool has_others; /* a launch may access other memory than these: the driver's own */
 };
 
 /* Adds a pointer of a call to the event that it is (iteration.h): of a kernel, or of a copy. The

@@ -23,6 +23,7 @@ struct noted {
     uint64_t written_bytes; /* of operands that are written as a whole */
     uint64_t count;
     bool is_complete; /* whole writes were sought, or there are none */
+    bool has_others;  /* see operands.h */
     capu_operand operands[];
 };
 
@@ -335,7 +336,8 @@ static void note_operands(bool is_complete, uint64_t written_bytes)
                                 .cuts = cut_generation(),
                                 .written_bytes = written_bytes,
                                 .count = found.list.count,
-                                .is_complete = is_complete};
+                                .is_complete = is_complete,
+                                .has_others = found.list.has_others};
         if (bytes > 0) {
             memcpy(noted->operands, found.list.operands, bytes);
         }
@@ -366,6 +368,7 @@ static bool add_noted(struct reach *reach, const struct launch *launch, struct o
     reach->repeat_count++;
     reach->written_bytes += noted->written_bytes;
     reach->has_written = noted->written_bytes > 0;
+    operands->has_others |= noted->has_others;
     add_all(noted->operands, noted->count, operands);
     return true;
 }
@@ -408,6 +411,7 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
     reach->has_written = written_bytes > 0;
     add_all(found.list.operands, found.list.count, operands);
     operands->has_failed |= found.list.has_failed;
+    operands->has_others |= found.list.has_others;
     return result;
 }
 
@@ -456,6 +460,7 @@ CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
         reach_list_operands(kernel, launch, found.block, NULL, &found.list, &found.reads, false);
     add_all(found.list.operands, found.list.count, operands);
     operands->has_failed |= found.list.has_failed;
+    operands->has_others |= found.list.has_others;
     return result;
 }
 

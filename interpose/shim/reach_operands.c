@@ -101,6 +101,7 @@ static void add_whole(const struct call *call, size_t index)
             add(call, allocation->address, allocation->bytes,
                 word->is_written || word->is_atomic ? CAPU_UPDATE : CAPU_READ, true);
         }
+        call->list->has_others |= allocation == NULL && pointer != 0;
     }
 }
 
@@ -200,7 +201,8 @@ static CUresult add_exact(const struct range *range)
     const struct allocation *met = first_from(range->lowest, &end);
 
     if (met == NULL || met->address >= range->end) {
-        return DRIVER_SUCCESS; /* memory of others */
+        range->call->list->has_others = true;
+        return DRIVER_SUCCESS;
     }
     if (is_in(range, met)) {
         if (range->is_lasting && range->call->cuts) {
@@ -212,6 +214,7 @@ static CUresult add_exact(const struct range *range)
     if (range->report->is_stored) {
         return refuse_store(range, met);
     }
+    range->call->list->has_others = true;
     note_far_load(range, met);
     add_all_common(range);
     return DRIVER_SUCCESS;
@@ -223,6 +226,7 @@ static void add_may(const struct range *range)
     const struct allocation *own = alloc_find_pointer(range->pointer);
 
     if (own == NULL || range->lowest >= own->address + own->bytes || range->end <= own->address) {
+        range->call->list->has_others = true;
         add_all_common(range);
     } else {
         add_common(range, own);
@@ -281,6 +285,7 @@ CUresult reach_list_operands(const struct code_kernel *kernel, const struct laun
 
     list->count = reads->count = 0;
     list->has_failed = reads->has_failed = false;
+    list->has_others = false;
     for (size_t i = 0; results != NULL && i < kernel->reach->slice.report_count; i++) {
         results = results[i].bytes == UINT64_MAX ? NULL : results;
     }

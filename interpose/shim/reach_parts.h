@@ -118,6 +118,7 @@ struct reach_list {
     capu_operand *operands;
     size_t count, capacity;
     bool has_failed; /* no host memory: some are missing */
+    bool has_others; /* what is accessed may be other memory, too */
 };
 
 void reach_list_add(struct reach_list *list, uint64_t address, uint64_t bytes, capu_role role);

@@ -106,6 +106,27 @@ static void write_kernels(FILE *file)
     }
 }
 
+static void write_repeated(FILE *file)
+{
+    uint64_t kept = 0;
+    uint64_t repeated = 0;
+
+    if (!settings_get()->recomputes) {
+        return;
+    }
+    for (const struct code_kernel *kernel = code_kernels(); kernel != NULL; kernel = kernel->next) {
+        uint64_t count = __atomic_load_n(&kernel->repeat_count, __ATOMIC_RELAXED);
+
+        kept += kernel->kept_count;
+        repeated += count;
+        if (kernel->kept_count > 0) {
+            fprintf(file, "repeatable %s: %" PRIu64 " launches, repeated %" PRIu64 " times\n",
+                    kernel->name, kernel->kept_count, count);
+        }
+    }
+    fprintf(file, "repeatable launches: %" PRIu64 ", repeated %" PRIu64 " times\n", kept, repeated);
+}
+
 static void write_graphs(FILE *file)
 {
     for (const struct graph *graph = graph_list(); graph != NULL; graph = graph->next) {
@@ -215,6 +236,7 @@ __attribute__((destructor)) static void write_report(void)
     write_memory(file, core_context());
     write_iterations(file, core_context());
     write_kernels(file);
+    write_repeated(file);
     write_verified(file);
     write_graphs(file);
     write_passed(file);

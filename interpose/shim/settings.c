@@ -73,6 +73,7 @@ static void read_all(void)
     settings.compiles = variable("CAPU_RUN_JIT") != NULL;
     settings.verifies = variable("CAPU_RUN_VERIFY") != NULL;
     settings.trusts_parameters = variable("CAPU_RUN_TRUST") != NULL;
+    settings.recomputes = variable("CAPU_RUN_RECOMPUTE") != NULL;
     settings.report_path = variable("CAPU_RUN_REPORT");
     settings.operands_path = variable("CAPU_RUN_OPERANDS");
     settings.iterations_path = variable("CAPU_RUN_ITERATIONS");

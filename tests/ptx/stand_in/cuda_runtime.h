@@ -280,6 +280,7 @@ stand_in_launcher<Parameters...> stand_in_launch(void (*kernel)(Parameters...), 
 extern const uint3 threadIdx STAND_IN_DEVICE, blockIdx STAND_IN_DEVICE;
 extern const dim3 blockDim STAND_IN_DEVICE, gridDim STAND_IN_DEVICE;
 STAND_IN_DEVICE void __syncthreads();
+STAND_IN_DEVICE long long clock64();
 template <typename T>
 STAND_IN_DEVICE T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = 32);
 template <typename T>
