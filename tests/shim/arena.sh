@@ -11,6 +11,8 @@ measure "$program"
 run $((peak * 75 / 100)) "$program"
 run $((peak * 55 / 100)) --strict "$program"
 run $((peak * 55 / 100)) --mode guided "$program"
+run $((peak * 55 / 100)) --mode guided --recompute "$program"
+run $((peak * 55 / 100)) --mode guided --recompute --strict "$program"
 floor=$(reported 'floor: ')
 [ "$floor" -lt $((peak * 50 / 100)) ] || fail "the floor is $floor bytes"
 run "$floor" "$program"

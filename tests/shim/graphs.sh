@@ -23,6 +23,7 @@ for percent in 75 55; do
     run $((peak * percent / 100)) --strict "$program"
     run $((peak * percent / 100)) --mode guided --iteration-kernel . "$program"
     [ "$(reported 'iterations: ')" -gt 5 ] || fail "no iterations"
+    run $((peak * percent / 100)) --mode guided --recompute --iteration-kernel . "$program"
 done
 # Kernels of graphs are counted as launches, and are as closed as outside.
 grep -Eq '^launches: 264 of closed kernels, 0 of open ones$' "$work/report" || fail "launches"

@@ -65,6 +65,11 @@ for percent in "$@"; do
     grep '"peak_bytes"' "$work/iterations" | sed 's/.*"peak_bytes":\([0-9]*\),.*/\1/' |
         while read -r held; do [ "$held" -le "$budget" ] || exit 1; done || fail "an iteration held more than $budget"
 done
+# Launches may be repeated. Memory that lasts is not recomputed, so here none is.
+for percent in "$@"; do
+    run "$steps" --mode guided --recompute --budget $((peak * percent / 100))
+    grep -Eq '^repeatable launches: [1-9][0-9]*, repeated 0 times$' "$work/report" || fail "nothing is repeatable"
+done
 # Kernels of several places in a step: iterations of all lengths, of which most leave their plan.
 run 2 --mode guided --budget "$budget" --iteration-kernel 'add|relu|norm'
 [ "$(reported 'iterations: ')" -gt 6 ] || fail "no wrong iterations"

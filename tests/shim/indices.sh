@@ -32,4 +32,8 @@ grep -Eq '^kernel .*sum_by_last_block.*: closed, 8 launches, at most 66052 bytes
 floor=$(reported 'floor: ')
 run "$floor" "$program"
 run "$floor" --strict "$program"
+for percent in 75 55; do
+    run $((peak * percent / 100)) --mode guided --recompute --iteration-kernel . "$program"
+    run $((peak * percent / 100)) --mode guided --recompute --strict "$program"
+done
 echo "the same output"

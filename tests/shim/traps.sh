@@ -14,7 +14,9 @@ for percent in 75 55; do
     run $((peak * percent / 100)) --strict "$program"
     run $((peak * percent / 100)) --mode guided --iteration-kernel . "$program"
     [ "$(reported 'iterations: ')" -gt 20 ] || fail "no iterations"
+    run $((peak * percent / 100)) --mode guided --recompute --iteration-kernel . "$program"
 done
+run $((peak * 55 / 100)) --mode guided --recompute --strict "$program"
 grep -Eq '^launches: 198 of closed kernels, 0 of open ones$' "$work/report" || fail "launches"
 for passed in 'cuMemAllocManaged: 1 calls, 65536' 'cuMemHostRegister_v2: 1 calls, 65536' \
     'cuMemAllocHost_v2: 4 calls, 262144'; do

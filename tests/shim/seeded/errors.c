@@ -8,8 +8,10 @@
 #include "interpose/shim/iteration.h"
 #include "interpose/shim/operands.h"
 #include "interpose/shim/reach_parts.h"
+#include "interpose/shim/recompute.h"
 
 #include "interpose/period.h"
+#include "interpose/repeat.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -197,4 +199,26 @@ uint64_t __wrap_reach_find_writes(struct reach_list *list, const struct reach_li
     static const struct reach_list none;
 
     return __real_reach_find_writes(list, is_error("reads_missed") ? &none : reads, covered);
+}
+
+/* As if all instructions did the same each time. */
+bool __real_repeat_is_same(const struct ptx_module *module, const struct ptx_function *function);
+bool __wrap_repeat_is_same(const struct ptx_module *module, const struct ptx_function *function);
+bool __wrap_repeat_is_same(const struct ptx_module *module, const struct ptx_function *function)
+{
+    return is_error("constant_missed") || __real_repeat_is_same(module, function);
+}
+
+/* As if launches loaded from the program's allocations only. */
+bool __real_recompute_takes(const struct code_kernel *kernel, const struct launch *launch,
+                            const struct operands *operands);
+bool __wrap_recompute_takes(const struct code_kernel *kernel, const struct launch *launch,
+                            const struct operands *operands);
+bool __wrap_recompute_takes(const struct code_kernel *kernel, const struct launch *launch,
+                            const struct operands *operands)
+{
+    struct operands other = *operands;
+
+    other.has_others &= !is_error("pinned_missed");
+    return __real_recompute_takes(kernel, launch, &other);
 }

@@ -1,9 +1,9 @@
 #!/bin/bash
-# errors.sh COMMAND LIBRARIES TRAPS PRODUCTS GPT STEPS: COMMAND runs programs with a library in which errors can be
+# errors.sh COMMAND LIBRARIES TRAPS PRODUCTS GPT STEPS REPEATS: COMMAND runs programs with a library in which errors can be
 # switched on (errors.c). Each error must be found in each of the ways that its line below names, and without any the programs must
 # print what they print alone.
 set -u
-command=$1 libraries=$2 traps=$3 products=$4 gpt=$5 steps=$6
+command=$1 libraries=$2 traps=$3 products=$4 gpt=$5 steps=$6 repeats=$7
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 export LD_LIBRARY_PATH=$libraries PTX_DRIVER_FOREIGN=1 CAPUCHIN_DEVICE=host
@@ -134,4 +134,15 @@ words=("$steps" steps 12)
 "${words[@]}" >"$work/alone" || fail "${words[*]} alone: exit code $?"
 finds_guided kept_nothing
 finds_guided silent_free
+
+# Launches that are repeated where they must not be: by plans that repeat whatever they can.
+recomputed() {
+    CAPUCHIN_PLANNER=recompute guided --recompute "$@"
+}
+plain 737000 "$repeats"
+recomputed "${words[@]}"
+[ "$result" = '0 same' ] || fail "${words[*]}, recomputed, without an error: $result"
+budget=589000
+finds constant_missed recomputed '0 other'
+finds pinned_missed recomputed '0 other'
 echo "all errors were found"
