@@ -252,6 +252,21 @@ START_TEST(test_reloaded_code)
 }
 END_TEST
 
+/* Launches that may be repeated are launched by the library: also those of code that is unloaded
+   afterwards, and those that the driver refuses. */
+START_TEST(test_repeatable_launches)
+{
+    static const char *const parts[] = {"train", "steps 12", "forms", "reload"};
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        check_same(parts[i], "--budget 1700KiB --mode guided --recompute");
+        check_same(parts[i], "--budget 1700KiB --mode guided --recompute --strict");
+    }
+    expect(RUN "--budget 1700KiB --mode guided --recompute --report /dev/stdout " WORK " reload", 0,
+           "\nrepeatable scale: 10 launches, repeated 0 times\n");
+}
+END_TEST
+
 /* A percentage is a share of the device's 64 MiB. */
 START_TEST(test_percentage)
 {
@@ -580,6 +595,7 @@ int main(void)
     tcase_add_test(cases, test_products);
     tcase_add_test(cases, test_random_numbers);
     tcase_add_test(cases, test_reloaded_code);
+    tcase_add_test(cases, test_repeatable_launches);
     tcase_add_test(cases, test_percentage);
     tcase_add_test(cases, test_pretend);
     tcase_add_test(cases, test_refusals);
