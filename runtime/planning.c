@@ -421,6 +421,19 @@ static void wait_for_stage(capu_context *context, const char *label, uint64_t si
     take_jobs(context);
 }
 
+/* With wait_for_plan: waits for what the job of a first plan does after it has found the plan,
+   which is to look for the smallest budget. */
+static void end_first_job(capu_context *context, const char *label, uint64_t signature)
+{
+    struct plan_job **job =
+        context->config.wait_for_plan != 0 ? find_job(context->planning, label, signature) : NULL;
+
+    if (job != NULL && (*job)->entry->feedback.round == 0) {
+        plan_job_wait(*job);
+        take_jobs(context);
+    }
+}
+
 /* The signature to expect. An iteration that was new may be here to stay, so after one of those the
    usual is expected only if there is a guide for it. */
 static uint64_t expect(const struct label_record *label)
@@ -445,6 +458,7 @@ static capu_status choose(capu_context *context, const struct label_record *labe
         return CAPU_OK;
     }
     signature = expect(label);
+    end_first_job(context, label->label, signature);
     *entry = plan_cache_find(&label->plans, signature);
     if (*entry != NULL || plan_cache_refusal(&label->plans, signature) != NULL) {
         return CAPU_OK;
