@@ -6,6 +6,7 @@
 #include "interpose/cover.h"
 #include "tests/ptx/slices/compare.h"
 #include "tests/ptx/slices/coverage.h"
+#include "tests/ptx/slices/text.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/suite.h"
@@ -47,18 +48,6 @@ static const struct {
     {"one_hot", {1, 1, 1}, {32, 1, 1}, {P(1), P(2), 4}, ""},
     {"mixed", {1, 1, 1}, {3, 1, 1}, {P(1)}, "1 by 1: 0-24"},
 };
-
-static size_t read_text(const char *path, char *text)
-{
-    FILE *file = fopen(path, "r");
-    size_t count;
-
-    ck_assert_msg(file != NULL, "%s", path);
-    count = fread(text, 1, TEXT_BYTES, file);
-    ck_assert_uint_lt(count, TEXT_BYTES);
-    ck_assert_int_eq(fclose(file), 0);
-    return count;
-}
 
 static size_t kernel_named(const struct comparison *comparison, const char *name)
 {
@@ -175,7 +164,7 @@ START_TEST(what_is_stored_for_certain_is_covered)
     static char text[TEXT_BYTES];
     struct comparison comparison;
 
-    compare_open(text, read_text(COVER_PTX, text), NULL, &comparison);
+    compare_open(text, text_read(COVER_PTX, text, TEXT_BYTES), NULL, &comparison);
     for (size_t i = 0; i < sizeof(launches) / sizeof(launches[0]); i++) {
         char covered[256] = "";
 
@@ -194,7 +183,7 @@ START_TEST(coverage_is_what_kernels_store)
     struct comparison comparison;
     unsigned count = LAUNCHES_LEAST + (unsigned)effort_share(LAUNCHES);
 
-    compare_open(text, read_text(COVER_PTX, text), NULL, &comparison);
+    compare_open(text, text_read(COVER_PTX, text, TEXT_BYTES), NULL, &comparison);
     for (size_t i = 0; i < comparison.kernels.count; i++) {
         const struct kernel *kernel = &comparison.kernels.kernels[i];
         struct compared compared = compare_kernel(&comparison, i, count, i);
@@ -213,38 +202,29 @@ END_TEST
 
 /* Seeded errors. */
 
-static void replace_all(char *text, const char *from, const char *to)
-{
-    ck_assert_uint_eq(strlen(from), strlen(to));
-    ck_assert_ptr_nonnull(strstr(text, from));
-    for (char *at = text; (at = strstr(at, from)) != NULL; at += strlen(to)) {
-        memcpy(at, to, strlen(to));
-    }
-}
-
 static void forget_predicates(char *text)
 {
-    replace_all(text, "eq.and.u64 %counts, %low", "eq.or.u64  %counts, %low");
+    text_replace(text, "eq.and.u64 %counts, %low", "eq.or.u64  %counts, %low");
 }
 
 static void set_whole_words(char *text)
 {
-    replace_all(text, "red.global.or.b32 [%at], %mask;", "red.global.or.b32 [%at], -1   ;");
+    text_replace(text, "red.global.or.b32 [%at], %mask;", "red.global.or.b32 [%at], -1   ;");
 }
 
 static void forget_ends(char *text)
 {
-    replace_all(text, "lt.and.u64 %counts, %at", "ge.or.u64  %counts, %at");
+    text_replace(text, "lt.and.u64 %counts, %at", "ge.or.u64  %counts, %at");
 }
 
 static void forget_bits(char *text)
 {
-    replace_all(text, "and.b32 %shift, %shift, 31;", "and.b32 %shift, %shift, 15;");
+    text_replace(text, "and.b32 %shift, %shift, 31;", "and.b32 %shift, %shift, 15;");
 }
 
 static void forget_threads(char *text)
 {
-    replace_all(text, "%tid.x;", "1     ;");
+    text_replace(text, "%tid.x;", "1     ;");
 }
 
 static const struct {
@@ -265,7 +245,7 @@ START_TEST(wrong_coverage_is_caught)
     struct compare_edits edits = {NULL, errors[_i].edit};
     struct comparison comparison;
 
-    compare_open(text, read_text(errors[_i].path, text), &edits, &comparison);
+    compare_open(text, text_read(errors[_i].path, text, TEXT_BYTES), &edits, &comparison);
     for (size_t i = 0; errors[_i].kernels[i] != NULL; i++) {
         struct compared compared =
             compare_kernel(&comparison, kernel_named(&comparison, errors[_i].kernels[i]), 10, i);

@@ -4,6 +4,7 @@
  * at random from one launch to the next. Where inputs are left out on purpose, that is seen.
  */
 #include "tests/ptx/slices/compare.h"
+#include "tests/ptx/slices/text.h"
 
 #include "base/random.h"
 #include "tests/support/effort.h"
@@ -214,24 +215,12 @@ static bool has_same_results(const struct comparison *comparison, size_t kernel,
     return is_right;
 }
 
-static size_t read_text(const char *path, char *text)
-{
-    FILE *file = fopen(path, "r");
-    size_t count;
-
-    ck_assert_msg(file != NULL, "%s", path);
-    count = fread(text, 1, TEXT_BYTES, file);
-    ck_assert_uint_lt(count, TEXT_BYTES);
-    ck_assert_int_eq(fclose(file), 0);
-    return count;
-}
-
 START_TEST(equal_keys_give_equal_results)
 {
     static char text[TEXT_BYTES];
     struct comparison comparison;
 
-    compare_open(text, read_text(files[_i], text), NULL, &comparison);
+    compare_open(text, text_read(files[_i], text, TEXT_BYTES), NULL, &comparison);
     for (size_t i = 0; i < comparison.kernels.count; i++) {
         uint64_t accesses = 0;
         bool is_right;
@@ -257,7 +246,7 @@ START_TEST(inputs_that_are_left_out_are_missed)
     struct comparison comparison;
     unsigned missed = 0;
 
-    compare_open(text, read_text(SLICE_SAMPLES, text), NULL, &comparison);
+    compare_open(text, text_read(SLICE_SAMPLES, text, TEXT_BYTES), NULL, &comparison);
     for (size_t i = 0; i < comparison.kernels.count; i++) {
         struct slice *slice = &comparison.slices[i];
         bool is_tested = false;

@@ -3,6 +3,7 @@
  * is counted, so that a loss of precision shows.
  */
 #include "tests/ptx/slices/compare.h"
+#include "tests/ptx/slices/text.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/suite.h"
@@ -94,16 +95,9 @@ static void check_file(const struct file *expected)
     char path[4096];
     struct comparison comparison;
     struct counts found = {0};
-    size_t count;
-    FILE *file;
 
     (void)snprintf(path, sizeof(path), "%s/%s.ptx", KERNELS_FOLDER, expected->name);
-    file = fopen(path, "r");
-    ck_assert_msg(file != NULL, "%s", path);
-    count = fread(text, 1, TEXT_BYTES, file);
-    ck_assert_uint_lt(count, TEXT_BYTES);
-    ck_assert_int_eq(fclose(file), 0);
-    compare_open(text, count, NULL, &comparison);
+    compare_open(text, text_read(path, text, TEXT_BYTES), NULL, &comparison);
     count_words(&comparison, &found);
     ck_assert_msg(memcmp(&found, &expected->counts, sizeof(found)) == 0, "%s: {%u, %u, %u, %u, %u}",
                   expected->name, found.none, found.slices, found.exact, found.may, found.whole);

@@ -3,6 +3,7 @@
  * that nvcc has compiled into them. Wrong slices are caught.
  */
 #include "tests/ptx/slices/compare.h"
+#include "tests/ptx/slices/text.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/suite.h"
@@ -59,18 +60,6 @@ static const struct {
     {SLICE_GPT, 18, 60, 57, 25},
 };
 
-static size_t read_text(const char *path, char *text)
-{
-    FILE *file = fopen(path, "r");
-    size_t count;
-
-    ck_assert_msg(file != NULL, "%s", path);
-    count = fread(text, 1, TEXT_BYTES, file);
-    ck_assert_uint_lt(count, TEXT_BYTES);
-    ck_assert_int_eq(fclose(file), 0);
-    return count;
-}
-
 static const char *kind_of(const struct slice *slice, size_t word)
 {
     bool is_may = false;
@@ -124,7 +113,7 @@ START_TEST(slices_are_as_precise_as_expected)
     struct comparison comparison;
 
     for (size_t i = 0; i < 2; i++) {
-        compare_open(text, read_text(files[i].path, text), NULL, &comparison);
+        compare_open(text, text_read(files[i].path, text, TEXT_BYTES), NULL, &comparison);
         for (size_t j = 0; j < comparison.kernels.count; j++) {
             check_expected(&comparison, j);
         }
@@ -161,7 +150,7 @@ START_TEST(slices_report_what_kernels_access)
     unsigned exact = 0;
     unsigned covered = 0;
 
-    compare_open(text, read_text(files[_i].path, text), NULL, &comparison);
+    compare_open(text, text_read(files[_i].path, text, TEXT_BYTES), NULL, &comparison);
     for (size_t i = 0; i < comparison.kernels.count; i++) {
         if (comparison.slices[i].text != NULL) {
             slices++;
@@ -185,19 +174,10 @@ END_TEST
 
 /* Seeded errors. */
 
-static void replace_all(char *text, const char *from, const char *to)
-{
-    ck_assert_uint_eq(strlen(from), strlen(to));
-    ck_assert_ptr_nonnull(strstr(text, from));
-    for (char *at = text; (at = strstr(at, from)) != NULL; at += strlen(to)) {
-        memcpy(at, to, strlen(to));
-    }
-}
-
 /* Ends each range one byte early. */
 static void cut_ends(char *text)
 {
-    replace_all(text, "%at, %at, 4;", "%at, %at, 3;");
+    text_replace(text, "%at, %at, 4;", "%at, %at, 3;");
 }
 
 /* Leaves out the first access of each kernel: its lines become blanks. */
@@ -218,7 +198,7 @@ static void drop_first(char *text)
 /* Takes one thread of each row of a block for all. */
 static void forget_threads(char *text)
 {
-    replace_all(text, "%tid.x;", "1     ;");
+    text_replace(text, "%tid.x;", "1     ;");
 }
 
 static const struct {
@@ -247,7 +227,7 @@ START_TEST(short_ranges_are_caught)
     static char text[TEXT_BYTES];
     struct comparison comparison;
 
-    compare_open(text, read_text(SLICE_SAMPLES, text), &errors[_i].edits, &comparison);
+    compare_open(text, text_read(SLICE_SAMPLES, text, TEXT_BYTES), &errors[_i].edits, &comparison);
     for (size_t i = 0; errors[_i].kernels[i] != NULL; i++) {
         struct compared compared =
             compare_kernel(&comparison, kernel_named(&comparison, errors[_i].kernels[i]), 10, i);
@@ -291,7 +271,7 @@ START_TEST(a_loop_that_may_not_be_reached_ends)
     struct comparison comparison;
     struct slice_result results[2];
 
-    compare_open(text, read_text(SLICE_CONTROL, text), NULL, &comparison);
+    compare_open(text, text_read(SLICE_CONTROL, text, TEXT_BYTES), NULL, &comparison);
     launch_slice(&comparison, "rounds", 10, results);
     ck_assert_uint_eq(results[0].lowest, 2 << 20); /* the data */
     ck_assert_uint_eq(results[0].end, (2 << 20) + 8);
