@@ -5,6 +5,7 @@
 #include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
+#include "interpose/shim/fill_enqueue.h"
 #include "interpose/shim/graph.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/iteration.h"
@@ -26,22 +27,17 @@ struct fill {
     CUstream stream; /* of the program */
 };
 
+static struct memset_node node_of(const struct fill *fill)
+{
+    return (struct memset_node){fill->to,   fill->pitch, fill->value,
+                                fill->unit, fill->width, fill->height};
+}
+
 static CUresult enqueue(const struct fill *fill)
 {
-    const struct real_calls *real = real_calls();
-    CUstream stream = core_stream(fill->stream);
+    const struct memset_node node = node_of(fill);
 
-    switch (fill->unit) {
-    case 1:
-        return real->cuMemsetD2D8Async(fill->to, fill->pitch, (unsigned char)fill->value,
-                                       fill->width, fill->height, stream);
-    case 2:
-        return real->cuMemsetD2D16Async(fill->to, fill->pitch, (unsigned short)fill->value,
-                                        fill->width, fill->height, stream);
-    default:
-        return real->cuMemsetD2D32Async(fill->to, fill->pitch, fill->value, fill->width,
-                                        fill->height, stream);
-    }
+    return fill_enqueue(&node, core_stream(fill->stream));
 }
 
 static capu_status zero(uint64_t to, uint64_t bytes)
@@ -132,9 +128,9 @@ static CUresult carry_out(struct fill fill)
         return DRIVER_SUCCESS;
     }
     if (capture_takes(fill.stream)) {
-        return graph_capture_fill(&(struct memset_node){fill.to, fill.pitch, fill.value, fill.unit,
-                                                        fill.width, fill.height},
-                                  fill.stream);
+        const struct memset_node node = node_of(&fill);
+
+        return graph_capture_fill(&node, fill.stream);
     }
     result = core_enter();
     if (result != DRIVER_SUCCESS) {

@@ -1,6 +1,7 @@
 /* Nodes that the program makes or changes by itself, and copies and memsets of streams that
    capture. What the driver may look at is resident meanwhile. */
 #include "interpose/shim/core.h"
+#include "interpose/shim/fill_enqueue.h"
 #include "interpose/shim/graph.h"
 #include "interpose/shim/graph_known.h"
 #include "interpose/shim/graph_learn.h"
@@ -84,26 +85,9 @@ CUresult graph_capture_3d(const struct copy_3d *copy, CUstream stream)
             real_calls()->cuMemcpy3DAsync_v2(copy, stream));
 }
 
-static CUresult enqueue(const struct memset_node *fill, CUstream stream)
-{
-    const struct real_calls *real = real_calls();
-
-    switch (fill->element_bytes) {
-    case 1:
-        return real->cuMemsetD2D8Async(fill->to, fill->pitch, (unsigned char)fill->value,
-                                       fill->width, fill->height, stream);
-    case 2:
-        return real->cuMemsetD2D16Async(fill->to, fill->pitch, (unsigned short)fill->value,
-                                        fill->width, fill->height, stream);
-    default:
-        return real->cuMemsetD2D32Async(fill->to, fill->pitch, fill->value, fill->width,
-                                        fill->height, stream);
-    }
-}
-
 CUresult graph_capture_fill(const struct memset_node *fill, CUstream stream)
 {
-    HOLDING(graph_add_fill(fill, &operands, CAPU_READ), enqueue(fill, stream));
+    HOLDING(graph_add_fill(fill, &operands, CAPU_READ), fill_enqueue(fill, stream));
 }
 
 /* How the driver calls the kernel of a node that was made from the program's handle. */
