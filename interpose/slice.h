@@ -76,8 +76,8 @@ struct slice_source {
 
 /* What a slice may read. */
 struct slice_wish {
-    /* Variables of the module, unless the kernel may store to some: they are known then. Nobody
-       else may store to them between a launch of the slice and that of the kernel. */
+    /* Variables of the module, unless the kernel may store to some: they are known then. No
+       other work may store to them between a launch of the slice and that of the kernel. */
     bool variables;
     /* bit i: find out how far words[i] reach by the data that words[j] lead to, bit j being 0, and
        nothing else: `whole` and the reports are about these words. No launch may be able to store

@@ -22,8 +22,8 @@ const struct allocation *alloc_find(uint64_t address);
 /* The same for a pointer, which may also be at the end of its allocation. */
 const struct allocation *alloc_find_pointer(uint64_t pointer);
 
-/* The first one that begins above an address, or NULL; those that follow it are behind it, up to
-   the end of the list. */
+/* The first one that begins above an address, or NULL; the next ones follow it in memory, up
+   to the end of the list. */
 const struct allocation *alloc_above(uint64_t address);
 
 /* Changes with each allocation and free. */

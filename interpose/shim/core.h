@@ -51,7 +51,7 @@ CUresult core_result(capu_status status, const char *what);
 /* Adds an operand to the next access. False: no host memory. */
 bool core_add(uint64_t address, uint64_t bytes, capu_role role);
 
-/* The operands that were added, and how many: for those who make them fewer. */
+/* The operands that were added, and how many, so that a caller can make them fewer. */
 capu_operand *core_added(size_t **count);
 
 /* Begins an access of the operands that were added, which are forgotten. The caller then enqueues

@@ -1,6 +1,6 @@
 /*
- * `capuchin run --operands FILE`: a line for every access that the library is told of, when it has
- * begun, and one when its work has been enqueued (on the host device: completed):
+ * `capuchin run --operands FILE`: a line for every access that is declared to the library, when it
+ * has begun, and one when its work has been enqueued (on the host device: completed):
  *
  *     17 scale: read 0x7f1200000000 4096 of 0x7f1200000000 65536, update 0x7f1200010000 4096 of ...
  *     17 done

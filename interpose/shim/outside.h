@@ -14,8 +14,8 @@
 /* What a handle is one of. */
 enum outside_kind { OUTSIDE_ADDRESS, OUTSIDE_ARRAY, OUTSIDE_MIPMAPPED_ARRAY, OUTSIDE_PAGES };
 
-/* Takes so many bytes from the budget, for a call of the driver's function `name`. An error, of
-   which a line tells: there are not so many. The caller then makes the call, and: */
+/* Takes so many bytes from the budget, for a call of the driver's function `name`. An error:
+   there are not so many, and a line says so. The caller then makes the call, and: */
 CUresult outside_take(enum caller caller, const char *name, uint64_t bytes);
 
 /* notes what it has allocated, by its result, which it returns. If the call failed, the bytes go
@@ -33,7 +33,7 @@ CUresult outside_mapped(enum caller caller, CUresult result, uint64_t handle, ui
                         uint64_t bytes);
 CUresult outside_unmapped(enum caller caller, CUresult result, uint64_t address, uint64_t bytes);
 
-/* Now, and at most since the start. For who has entered the core, or at the end. */
+/* Now, and at most since the start. For the thread that has entered the core, or at the end. */
 uint64_t outside_bytes(void);
 uint64_t outside_peak_bytes(void);
 

@@ -153,7 +153,8 @@ static bool may_reach(const struct reading *reading, size_t word)
 }
 
 /* Whether the launch may store to what is read. Where the first slice knows how far it stores from
-   a pointer, that counts; where the second will tell, nothing yet; otherwise the whole allocation.
+   a pointer, that counts; where the second will find out, nothing yet; otherwise the whole
+   allocation.
  */
 static bool may_store(const struct reading *reading)
 {

@@ -21,7 +21,7 @@ static void expect_bytes(const unsigned char *bytes, size_t count, unsigned char
     }
 }
 
-/* The tensor is written by an op behind one that waits for the end of the test. */
+/* The tensor is written by an op after one that waits for the end of the test. */
 START_TEST(it_does_not_wait)
 {
     static unsigned char bytes[PAGES(3)];
