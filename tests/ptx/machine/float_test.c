@@ -104,6 +104,44 @@ static uint16_t small_bits(double value, int exponent_bits)
 #define F16(bits) small_value((bits), 5)
 #define BF16(bits) small_value((bits), 8)
 
+/* The same for 8 bits, where what is too large becomes the largest. With an exponent of 4 bits all
+   codes but the last are numbers. */
+static double tiny_value(unsigned bits, int exponent_bits)
+{
+    int fraction_bits = 7 - exponent_bits;
+    int exponent = (int)(bits & 0x7f) >> fraction_bits;
+    int fraction = (int)bits & ((1 << fraction_bits) - 1);
+    int scale = (exponent == 0 ? 1 : exponent) - (1 << (exponent_bits - 1)) + 1 - fraction_bits;
+    double value = ldexp(fraction + (exponent == 0 ? 0 : 1 << fraction_bits), scale);
+
+    if (exponent_bits == 4 && (bits & 0x7f) == 0x7f) {
+        value = NAN;
+    } else if (exponent_bits == 5 && exponent == 31) {
+        value = fraction == 0 ? INFINITY : NAN;
+    }
+    return (bits & 0x80) != 0 ? -value : value;
+}
+
+static uint16_t tiny_bits(double value, int exponent_bits)
+{
+    unsigned last = exponent_bits == 4 ? 0x7e : 0x7b;
+    double size = fmin(fabs(value), tiny_value(last, exponent_bits));
+    unsigned best = 0;
+
+    if (value != value) {
+        return 0x7f;
+    }
+    for (unsigned i = 1; i <= last; i++) {
+        double before = fabs(size - tiny_value(best, exponent_bits));
+        double after = fabs(size - tiny_value(i, exponent_bits));
+
+        best = after < before || (after == before && i % 2 == 0) ? i : best;
+    }
+    return (uint16_t)((signbit(value) ? 0x80 : 0) | best);
+}
+
+#define UPPER(a) ((uint16_t)((a) >> 16))
+
 #define ROWS(X)                                                                                    \
     X(add_f32, 'r', "add.f32 %r3, %r0, %r1;", bits_f32(fa + fb))                                   \
     X(add_ftz, 'r', "add.rn.ftz.f32 %r3, %r0, %r1;", bits_f32(flushed(flushed(fa) + flushed(fb)))) \
@@ -197,7 +235,31 @@ static uint16_t small_bits(double value, int exponent_bits)
     X(neg_bf16x2, 'r', "neg.bf16x2 %r3, %r0;", a ^ 0x80008000)                                     \
     X(add_f16x2, 'r', "add.f16x2 %r3, %r0, %r1;",                                                  \
       small_bits(F16(ha) + F16(hb), 5) |                                                           \
-          (uint32_t)small_bits(F16((uint16_t)(a >> 16)) + F16((uint16_t)(b >> 16)), 5) << 16)
+          (uint32_t)small_bits(F16((uint16_t)(a >> 16)) + F16((uint16_t)(b >> 16)), 5) << 16)      \
+    X(set_f16, 'h', "set.eq.f16.f16 %h3, %h0, %h1;", F16(ha) == F16(hb) ? 0x3c00 : 0)              \
+    X(set_f16x2, 'r', "set.lt.f16x2.f16x2 %r3, %r0, %r1;",                                         \
+      (F16(ha) < F16(hb) ? 0x3c00u : 0) | (F16(UPPER(a)) < F16(UPPER(b)) ? 0x3c00u << 16 : 0))     \
+    X(set_bf16x2, 'r', "setp.gt.f32 %p1, %r0, %r1; set.geu.and.u32.bf16x2 %r3, %r0, %r1, %p1;",    \
+      !(fa > fb) ? 0                                                                               \
+                 : (BF16(ha) < BF16(hb) ? 0 : 0xffffu) |                                           \
+                       (BF16(UPPER(a)) < BF16(UPPER(b)) ? 0 : 0xffffu << 16))                      \
+    X(setp_f16x2, 'p',                                                                             \
+      "setp.ne.f16x2 %p1|%p2, %r0, %r1; not.pred %p2, %p2; and.pred %p0, %p1, "                    \
+      "%p2;",                                                                                      \
+      (F16(ha) < F16(hb) || F16(ha) > F16(hb)) &&                                                  \
+          !(F16(UPPER(a)) < F16(UPPER(b)) || F16(UPPER(a)) > F16(UPPER(b))))                       \
+    X(e4m3_of_f16, 'h', "cvt.rn.satfinite.e4m3x2.f16x2 %h3, %r0;",                                 \
+      tiny_bits(F16(UPPER(a)), 4) << 8 | tiny_bits(F16(ha), 4))                                    \
+    X(e5m2_of_f32, 'h', "cvt.rn.satfinite.e5m2x2.f32 %h3, %r0, %r1;",                              \
+      tiny_bits(fa, 5) << 8 | tiny_bits(fb, 5))                                                    \
+    X(e4m3_relu, 'h', "cvt.rn.satfinite.relu.e4m3x2.f32 %h3, %r0, %r1;",                           \
+      tiny_bits(fa <= 0 ? 0 : fa, 4) << 8 | tiny_bits(fb <= 0 ? 0 : fb, 4))                        \
+    X(f16_of_e4m3, 'r', "cvt.rn.f16x2.e4m3x2 %r3, %h0;",                                           \
+      small_bits(tiny_value(ha & 255, 4), 5) | (uint32_t)small_bits(tiny_value(ha >> 8, 4), 5)     \
+                                                   << 16)                                          \
+    X(f16_of_e5m2, 'r', "cvt.rn.relu.f16x2.e5m2x2 %r3, %h0;",                                      \
+      small_bits(tiny_value(ha & 255, 5) <= 0 ? 0 : tiny_value(ha & 255, 5), 5) |                  \
+          (uint32_t)small_bits(tiny_value(ha >> 8, 5) <= 0 ? 0 : tiny_value(ha >> 8, 5), 5) << 16)
 
 ROWS(ROWS_FUNCTION)
 static const struct row rows[] = {ROWS(ROWS_ENTRY)};

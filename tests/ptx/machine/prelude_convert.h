@@ -111,6 +111,21 @@ static inline double from_bf16(u16 bits)
     return f32_of((u32)bits << 16);
 }
 
+/* e4m3 has no infinities: the largest magnitude is a NaN, and what would be others are numbers. */
+static inline double from_e4m3(u8 bits)
+{
+    int exponent = bits >> 3 & 15;
+    double value = exponent == 0 ? ldexp(bits & 7, -9) : ldexp(8 | (bits & 7), exponent - 10);
+
+    value = (bits & 0x7f) == 0x7f ? NAN : value;
+    return (bits & 0x80) != 0 ? -value : value;
+}
+
+static inline double from_e5m2(u8 bits)
+{
+    return unpack(bits, 5, 2);
+}
+
 static inline double from_f32(u32 bits)
 {
     return f32_of(bits);
@@ -129,6 +144,25 @@ static inline u16 to_f16(double value, enum rounding mode)
 static inline u16 to_bf16(double value, enum rounding mode)
 {
     return (u16)pack(value, 8, 7, mode);
+}
+
+/* To nearest; what is too large becomes the largest number. */
+static inline u8 to_e4m3(double value)
+{
+    double size = fabs(value);
+    u8 sign = signbit(value) ? 0x80 : 0;
+
+    return value != value ? 0x7f
+           : size >= 448  ? sign | 0x7e
+           : size >= 256  ? sign | (u8)(0x70 + (int)rint(size / 32))
+                          : (u8)pack(value, 4, 3, ROUND_RN);
+}
+
+static inline u8 to_e5m2(double value)
+{
+    u8 bits = (u8)pack(value, 5, 2, ROUND_RN);
+
+    return (bits & 0x7f) == 0x7c ? bits - 1 : bits;
 }
 
 static inline u32 to_tf32(double value, enum rounding mode)
@@ -346,6 +380,7 @@ static inline double fma_odd(double a, double b, double c)
     PAIR2(max, N)                                                                            \
     PAIR2(min_NaN, N)                                                                        \
     PAIR2(max_NaN, N)                                                                        \
+    PAIR1(relu, N)                                                                           \
     PAIR1(abs, N)                                                                            \
     PAIR1(neg, N)                                                                            \
     PAIR1(saturate, N)                                                                       \

@@ -9,6 +9,7 @@
 
 #include "tests/ptx/machine/exchange.h"
 #include "tests/ptx/machine/fibers.h"
+#include "tests/ptx/machine/fragments.h"
 #include "tests/ptx/machine/print.h"
 
 #include <inttypes.h>
@@ -186,6 +187,8 @@ static const struct ptx_calls calls = {
     .barrier = barrier,
     .arrive = arrive,
     .exchange = exchange,
+    .load_fragment = fragments_load,
+    .store_fragment = fragments_store,
     .fail = fail,
     .assertion = assertion,
     .exit = end_thread,

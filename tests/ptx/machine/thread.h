@@ -18,7 +18,7 @@ enum ptx_barrier { PTX_BARRIER_SYNC, PTX_BARRIER_POPC, PTX_BARRIER_AND, PTX_BARR
  * What a warp does together. Each lane passes words and gets words; those of one operation and mask
  * meet. SHUFFLE: value, lane or offset, clamp and segment mask; out: value, whether it was in
  * range. VOTE: predicate. MATCH: two halves of a value; out: mask, whether all match. REDUX: value.
- * TILES: two halves of the address of a row; out: 1, 2 or 4 words. PRODUCT: see exchange_matrix.c.
+ * TILES, PRODUCT: see exchange_matrix.c.
  */
 enum ptx_exchange {
     PTX_SYNC,
@@ -41,18 +41,42 @@ enum ptx_exchange {
     PTX_REDUX_OR,
     PTX_REDUX_XOR,
     PTX_ELECT,
-    PTX_TILES_1,
-    PTX_TILES_2,
-    PTX_TILES_4,
-    PTX_TILES_1_TURNED,
-    PTX_TILES_2_TURNED,
-    PTX_TILES_4_TURNED,
-    PTX_PRODUCT_BF16_8, /* m16n8k8 and m16n8k16, sums in f32 */
-    PTX_PRODUCT_BF16_16,
-    PTX_PRODUCT_F16_8,
-    PTX_PRODUCT_F16_16,
-    PTX_PRODUCT_TF32_4,
-    PTX_PRODUCT_TF32_8,
+    PTX_TILES_LOAD,
+    PTX_TILES_STORE,
+    PTX_TILES_TURN,
+    PTX_PRODUCT,
+};
+
+/* A product of matrices by a warp, D = A B + C, with A of m by k items. */
+enum ptx_format {
+    PTX_F16,
+    PTX_BF16,
+    PTX_TF32,
+    PTX_E4M3,
+    PTX_E5M2,
+    PTX_S8,
+    PTX_U8,
+    PTX_F32,
+    PTX_F64,
+    PTX_S32,
+};
+
+enum ptx_matrix { PTX_MATRIX_A, PTX_MATRIX_B, PTX_MATRIX_C, PTX_MATRIX_D };
+
+struct ptx_product {
+    uint32_t m, n, k;
+    uint32_t formats[4]; /* enum ptx_format, by enum ptx_matrix */
+    uint32_t saturates;  /* sums of integers */
+};
+
+/* A matrix of a product in memory, by rows or by columns, of which a lane has its items. */
+struct ptx_fragment {
+    struct ptx_product product;
+    enum ptx_matrix which;
+    bool is_by_rows;
+    bool is_shared; /* the address is one of shared memory; else it is generic */
+    uint64_t address;
+    uint64_t stride; /* in items, from row to row or column to column */
 };
 
 /* Services of the machine. `line` is that of the instruction in the PTX text. */
@@ -65,6 +89,11 @@ struct ptx_calls {
     void (*arrive)(struct ptx_thread *thread, uint32_t id, uint32_t count, uint32_t line);
     void (*exchange)(struct ptx_thread *thread, enum ptx_exchange kind, uint32_t mask,
                      const uint32_t *in, uint32_t *out, uint32_t line);
+    /* wmma.load and wmma.store: the words of this lane, once all lanes are there. */
+    void (*load_fragment)(struct ptx_thread *thread, const struct ptx_fragment *fragment,
+                          uint32_t *words, uint32_t line);
+    void (*store_fragment)(struct ptx_thread *thread, const struct ptx_fragment *fragment,
+                           const uint32_t *words, uint32_t line);
     /* Ends the launch. */
     void (*fail)(struct ptx_thread *thread, uint32_t line, const char *what, uint64_t address)
         __attribute__((noreturn));

@@ -5,7 +5,7 @@
 
 /* Comparisons. */
 
-static const char *take_comparison(struct translator *tr)
+const char *take_comparison(struct translator *tr)
 {
     static const char *const names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",
                                         "equ", "neu", "ltu", "leu", "gtu", "geu",
@@ -94,10 +94,20 @@ static bool begin_compare(struct translator *tr, const struct comparison *compar
     return true;
 }
 
+static bool is_pair(const struct translator *tr)
+{
+    struct span type = tr->parts.part[tr->parts.count - 1];
+
+    return span_is(type, "f16x2") || span_is(type, "bf16x2");
+}
+
 bool translate_setp(struct translator *tr)
 {
     struct comparison comparison;
 
+    if (is_pair(tr)) {
+        return translate_setp_pair(tr);
+    }
     if (!take_compare(tr, &comparison, false) || !begin_compare(tr, &comparison) ||
         !assign(tr, operand(tr, 0, 0), 1)) {
         return false;
@@ -115,23 +125,35 @@ bool translate_setp(struct translator *tr)
 
 bool translate_set(struct translator *tr)
 {
+    static const struct {
+        const char *name;
+        unsigned bits;
+        const char *one;
+    } results[] = {{"f32", 32, "0x3f800000u"}, {"u32", 32, "0xffffffffu"},
+                   {"s32", 32, "0xffffffffu"}, {"f16", 16, "0x3c00u"},
+                   {"bf16", 16, "0x3f80u"},    {"u16", 16, "0xffffu"},
+                   {"s16", 16, "0xffffu"}};
     struct comparison comparison;
-    bool is_float;
 
+    if (is_pair(tr)) {
+        return translate_set_pair(tr);
+    }
     if (!take_compare(tr, &comparison, true)) {
         return false;
     }
-    is_float = span_is(comparison.result.name, "f32");
-    if (!is_float && !span_is(comparison.result.name, "u32") &&
-        !span_is(comparison.result.name, "s32")) {
-        return refuse(tr, "the instruction is not supported");
+    for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+        if (span_is(comparison.result.name, results[i].name) &&
+            (results[i].bits == 32 || comparison.type.bits == 16)) {
+            if (!begin_compare(tr, &comparison) ||
+                !assign(tr, operand(tr, 0, 0), results[i].bits)) {
+                return false;
+            }
+            fprintf(tr->out, "(p %s c) ? %s : 0; }",
+                    comparison.with == NULL ? "|" : comparison.with, results[i].one);
+            return true;
+        }
     }
-    if (!begin_compare(tr, &comparison) || !assign(tr, operand(tr, 0, 0), 32)) {
-        return false;
-    }
-    fprintf(tr->out, "(p %s c) ? %s : 0; }", comparison.with == NULL ? "|" : comparison.with,
-            is_float ? "0x3f800000u" : "0xffffffffu");
-    return true;
+    return refuse(tr, "the instruction is not supported");
 }
 
 bool translate_slct(struct translator *tr)
@@ -354,6 +376,10 @@ bool translate_convert(struct translator *tr)
     struct conversion conversion = {0};
     bool is_satfinite;
 
+    if (span_has_part(tr->instruction->opcode, "e4m3x2") ||
+        span_has_part(tr->instruction->opcode, "e5m2x2")) {
+        return translate_convert_small(tr);
+    }
     take_rounding(tr, &conversion);
     conversion.has_relu = take_part(tr, "relu");
     is_satfinite = take_part(tr, "satfinite");

@@ -92,9 +92,14 @@ bool translate_isspacep(struct translator *tr);
 bool translate_setp(struct translator *tr); /* translate_convert.c */
 bool translate_set(struct translator *tr);
 bool translate_slct(struct translator *tr);
+/* A comparison's name: "eq". NULL: refused. */
+const char *take_comparison(struct translator *tr);
 bool translate_convert(struct translator *tr);
 bool translate_carry(struct translator *tr);
 bool translate_dp4a(struct translator *tr);
+bool translate_setp_pair(struct translator *tr); /* translate_half.c */
+bool translate_set_pair(struct translator *tr);
+bool translate_convert_small(struct translator *tr);
 bool translate_branch(struct translator *tr); /* translate_control.c */
 bool translate_branch_table(struct translator *tr);
 bool translate_call(struct translator *tr);
@@ -108,7 +113,10 @@ bool translate_match(struct translator *tr);
 bool translate_redux(struct translator *tr);
 bool translate_activemask(struct translator *tr);
 bool translate_elect(struct translator *tr);
-bool translate_tiles(struct translator *tr);
+bool translate_load_tiles(struct translator *tr); /* translate_matrix.c */
+bool translate_store_tiles(struct translator *tr);
+bool translate_turn_tile(struct translator *tr);
 bool translate_product(struct translator *tr);
+bool translate_fragment(struct translator *tr);
 
 #endif

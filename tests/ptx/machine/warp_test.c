@@ -1,5 +1,4 @@
-/* What threads do together: barriers, shuffles, votes, matches, reductions, products of matrices.
- */
+/* What threads do together: barriers, shuffles, votes, matches, reductions, tiles. */
 #include "tests/ptx/machine/machine.h"
 #include "tests/support/suite.h"
 
@@ -189,102 +188,6 @@ START_TEST(tiles_are_shared_out)
 }
 END_TEST
 
-/* A product of small whole numbers, which is exact in every order: A[row][k] = row + k and
-   B[k][column] = k - column. */
-static const struct {
-    const char *name;
-    unsigned depth;
-    unsigned a, b;     /* words */
-    unsigned per_word; /* items */
-    unsigned shift;    /* of an item's bits in a float */
-} products[] = {
-    {"m16n8k16.row.col.f32.bf16.bf16.f32", 16, 4, 2, 2, 16},
-    {"m16n8k8.row.col.f32.bf16.bf16.f32", 8, 2, 1, 2, 16},
-    {"m16n8k16.row.col.f32.f16.f16.f32", 16, 4, 2, 2, 0},
-    {"m16n8k8.row.col.f32.tf32.tf32.f32", 8, 4, 2, 1, 0},
-    {"m16n8k4.row.col.f32.tf32.tf32.f32", 4, 2, 1, 1, 0},
-};
-
-/* A small whole number in the product's format. */
-static uint32_t item_bits(float value, unsigned index)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    if (products[index].shift == 16) {
-        return bits >> 16;
-    }
-    if (products[index].per_word == 1 || value == 0.0f) {
-        return bits;
-    }
-    /* f16: the exponent has another bias, and the fraction 13 bits fewer. */
-    return (bits >> 16 & 0x8000) | ((bits >> 23 & 255) - 127 + 15) << 10 | (bits >> 13 & 1023);
-}
-
-/* The words of a lane, as PTX lays fragments out. */
-static uint32_t fragment(unsigned index, unsigned lane, unsigned word, bool is_b)
-{
-    unsigned per_word = products[index].per_word;
-    unsigned outer = lane / 4 + (is_b ? 0 : word % 2 * 8);
-    unsigned k = lane % 4 * per_word + (is_b ? word : word / 2) * 4 * per_word;
-    uint32_t bits = 0;
-
-    for (unsigned i = 0; i < per_word; i++) {
-        float value = is_b ? (float)(k + i) - (float)outer : (float)(outer + k + i);
-
-        bits |= item_bits(value, index) << 16 * i;
-    }
-    return bits;
-}
-
-START_TEST(products_are_those_of_matrices)
-{
-    static uint32_t memory[32][16];
-    static char text[8192];
-    struct machine_module *module = NULL;
-    struct error_text problem = {""};
-    void *out = memory;
-    struct machine_launch launch = {.grid = {1, 1, 1}, .block = {32, 1, 1}, .parameters = &out};
-    unsigned a = products[_i].a, b = products[_i].b;
-
-    snprintf(text, sizeof(text),
-             HEAD ".visible .entry k(.param .u64 out)\n{ .reg .b32 %%r<16>; .reg .f32 %%f<8>;\n"
-                  ".reg .b64 %%d<4>; ld.param.u64 %%d0, [out]; mov.u32 %%r0, %%laneid;\n"
-                  "mul.wide.u32 %%d1, %%r0, 64; add.u64 %%d0, %%d0, %%d1;\n"
-                  "ld.global.v4.u32 {%%r1, %%r2, %%r3, %%r4}, [%%d0];\n"
-                  "ld.global.v2.u32 {%%r5, %%r6}, [%%d0+16];\n"
-                  "mma.sync.aligned.%s {%%f0, %%f1, %%f2, %%f3}, {%s}, {%s},\n"
-                  "{0f3F800000, 0f3F800000, 0f3F800000, 0f3F800000};\n"
-                  "st.global.v4.f32 [%%d0+32], {%%f0, %%f1, %%f2, %%f3}; ret; }\n",
-             products[_i].name, a == 4 ? "%r1, %r2, %r3, %r4" : "%r1, %r2",
-             b == 2 ? "%r5, %r6" : "%r5");
-    for (unsigned lane = 0; lane < 32; lane++) {
-        for (unsigned i = 0; i < 4; i++) {
-            memory[lane][i] = i < a ? fragment((unsigned)_i, lane, i, false) : 0;
-            memory[lane][4 + i] = i < b ? fragment((unsigned)_i, lane, i, true) : 0;
-        }
-    }
-    ck_assert_msg(machine_open(text, strlen(text), &module, &problem) == CAPU_OK, "%s",
-                  problem.text);
-    ck_assert_msg(machine_run(machine_function_at(module, 0), &launch, &problem) == CAPU_OK, "%s",
-                  problem.text);
-    for (unsigned lane = 0; lane < 32; lane++) {
-        for (unsigned i = 0; i < 4; i++) {
-            unsigned row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-            float expected = 1.0f, found;
-
-            for (unsigned k = 0; k < products[_i].depth; k++) {
-                expected += (float)(row + k) * ((float)k - (float)column);
-            }
-            memcpy(&found, &memory[lane][8 + i], sizeof(found));
-            ck_assert_msg(found == expected, "%s: row %u column %u: %g, should be %g",
-                          products[_i].name, row, column, (double)found, (double)expected);
-        }
-    }
-    machine_close(module);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("ptx_warp");
@@ -294,8 +197,6 @@ int main(void)
     tcase_add_loop_test(threads, threads_that_do_not_meet_fail, 0,
                         sizeof(failures) / sizeof(failures[0]));
     tcase_add_test(threads, tiles_are_shared_out);
-    tcase_add_loop_test(threads, products_are_those_of_matrices, 0,
-                        sizeof(products) / sizeof(products[0]));
     suite_add_tcase(suite, threads);
     return suite_run(suite);
 }
