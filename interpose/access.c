@@ -32,6 +32,49 @@ static unsigned copied_bytes(const struct ptx_function *function,
     return 16; /* the most */
 }
 
+static const struct ptx_operand *operand_at(const struct ptx_function *function,
+                                            const struct ptx_instruction *instruction,
+                                            unsigned position)
+{
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        const struct ptx_operand *operand = &function->operands[instruction->operand_first + i];
+
+        if (operand->position == position) {
+            return operand;
+        }
+    }
+    return NULL;
+}
+
+/* The lines of a tile of wmma: "wmma.load.b.sync.aligned.row.m16n16k16.f16" has 16 of 16 items. */
+static void find_lines(const struct ptx_function *function,
+                       const struct ptx_instruction *instruction, struct access *access)
+{
+    static const struct {
+        const char *name;
+        unsigned m, n, k;
+    } shapes[] = {{"m16n16k16", 16, 16, 16},
+                  {"m32n8k16", 32, 8, 16},
+                  {"m8n32k16", 8, 32, 16},
+                  {"m16n16k8", 16, 16, 8},
+                  {"m8n8k4", 8, 8, 4}};
+    struct span opcode = instruction->opcode;
+    bool is_a = span_has_part(opcode, "a");
+    bool is_b = span_has_part(opcode, "b");
+    bool is_by_rows = span_has_part(opcode, "row");
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        if (span_has_part(opcode, shapes[i].name) && (is_by_rows || span_has_part(opcode, "col"))) {
+            unsigned rows = is_b ? shapes[i].k : shapes[i].m;
+            unsigned columns = is_a ? shapes[i].k : shapes[i].n;
+
+            access->line_count = is_by_rows ? rows : columns;
+            access->line_bytes = (is_by_rows ? columns : rows) * access->bytes;
+            access->stride = operand_at(function, instruction, 2);
+        }
+    }
+}
+
 /* The space of an access's address: a copy names two. */
 static enum ptx_space space_of(const struct ptx_instruction *instruction)
 {
@@ -87,6 +130,16 @@ bool access_of(const struct ptx_function *function, const struct ptx_instruction
         access->bytes = copied_bytes(function, instruction);
         access->may_be_cut = has_operand_after_size(function, instruction);
     }
+    if (instruction->effect == EFFECT_LOAD_TILE || instruction->effect == EFFECT_STORE_TILE) {
+        find_lines(function, instruction, access);
+    }
     access->address = address_at(function, instruction, access->position);
     return true;
+}
+
+uint32_t access_stride(const struct access *access)
+{
+    return access->stride != NULL && access->stride->kind == OPERAND_REGISTER
+               ? access->stride->index
+               : PTX_NONE;
 }

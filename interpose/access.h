@@ -13,13 +13,20 @@ struct access {
     bool is_read;
     bool is_written;
     bool is_atomic;
-    bool is_tile;    /* a warp's, whose extent is not the address's */
+    bool is_tile;    /* a warp's, of several items */
     bool may_be_cut; /* a copy of fewer bytes than `bytes`, or of none, as an operand says */
     unsigned bytes;
+    /* A tile of wmma, as lines of neighbours: rows or columns. */
+    unsigned line_count; /* 0: not known */
+    unsigned line_bytes;
+    const struct ptx_operand *stride; /* from line to line, in items; NULL: they follow directly */
 };
 
 /* The access of an instruction of this function. False: it has none. */
 bool access_of(const struct ptx_function *function, const struct ptx_instruction *instruction,
                struct access *access);
+
+/* The register with the stride of a tile; PTX_NONE: there is none. */
+uint32_t access_stride(const struct access *access);
 
 #endif

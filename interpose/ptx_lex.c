@@ -76,12 +76,15 @@ static void skip_blanks(struct ptx_lex *lex)
     }
 }
 
+/* An opcode with its parts is one word; directives and types are one each, also where nothing is
+   between them: ".reg.b16". */
 static void read_word(struct ptx_lex *lex)
 {
     const char *at = lex->at;
+    bool is_directive = *at == '.';
 
     while (at < lex->end) {
-        if (is_letter(*at) || is_digit(*at) || *at == '.') {
+        if (is_letter(*at) || is_digit(*at) || (*at == '.' && (at == lex->at || !is_directive))) {
             at++;
         } else if (*at == ':' && lex->end - at > 1 && at[1] == ':') {
             at += 2;

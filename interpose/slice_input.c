@@ -409,6 +409,9 @@ static void walk_sites(struct search *search)
         if (site->report == PTX_NONE) {
             continue;
         }
+        if (access_stride(&site->access) != PTX_NONE) {
+            add_words(search, relation_of(search, site->access.stride).words, SLICE_INPUT_VALUE, 0);
+        }
         relation = relation_of(search, site->access.address);
         if ((site->words & (site->words - 1)) != 0 || relation.words != site->words ||
             relation.is_plain) {
@@ -477,6 +480,7 @@ static void find_used(struct search *search)
         if (slicer->sites[i].report != PTX_NONE) {
             use_register(search, slicer->sites[i].access.address->index);
             use_register(search, slicer->sites[i].access.instruction->predicate);
+            use_register(search, access_stride(&slicer->sites[i].access));
         }
     }
 }

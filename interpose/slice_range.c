@@ -12,12 +12,31 @@ static void write_start(const struct slice_writer *writer)
     size_t count = writer->slicer->slice->report_count;
 
     fprintf(writer->out,
-            "    .reg .pred %%better;\n    .reg .b64 %%at, %%seen;\n"
+            "    .reg .pred %%better;\n    .reg .b64 %%at, %%by, %%seen;\n"
             "    .reg .b64 %%lowest<%zu>, %%end<%zu>;\n",
             count, count);
     for (size_t i = 0; i < count; i++) {
         fprintf(writer->out, "    mov.b64 %%lowest%zu, -1;\n    mov.b64 %%end%zu, 0;\n", i, i);
     }
+}
+
+/* Moves %at from the first byte of an access beyond the last. */
+static void write_extent(const struct slice_writer *writer, const struct access *access)
+{
+    const struct ptx_operand *stride = access->stride;
+    uint64_t bytes = access->is_tile ? access->line_bytes : access->bytes;
+    unsigned apart = access->is_tile ? (access->line_count - 1) * access->bytes : 0;
+
+    if (access->is_tile && stride == NULL) {
+        bytes *= access->line_count;
+    } else if (access->is_tile && stride->kind == OPERAND_NUMBER) {
+        bytes += (uint64_t)(uint32_t)stride->number * apart;
+    } else if (access->is_tile) {
+        fprintf(writer->out,
+                "    mul.wide.u32 %%by, %%s%" PRIu32 ", %u;\n    add.s64 %%at, %%at, %%by;\n",
+                stride->index, apart);
+    }
+    fprintf(writer->out, "    add.s64 %%at, %%at, %" PRIu64 ";\n    ", bytes);
 }
 
 static void write_site(const struct slice_writer *writer, const struct slice_site *site)
@@ -31,10 +50,9 @@ static void write_site(const struct slice_writer *writer, const struct slice_sit
     if (is_guarded) {
         slice_write_guard(writer, instruction);
     }
-    fprintf(writer->out,
-            "min.u64 %%lowest%" PRIu32 ", %%lowest%" PRIu32
-            ", %%at;\n    add.s64 %%at, %%at, %u;\n    ",
-            site->report, site->report, site->access.bytes);
+    fprintf(writer->out, "min.u64 %%lowest%" PRIu32 ", %%lowest%" PRIu32 ", %%at;\n", site->report,
+            site->report);
+    write_extent(writer, &site->access);
     if (is_guarded) {
         slice_write_guard(writer, instruction);
     }

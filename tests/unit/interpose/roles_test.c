@@ -207,26 +207,22 @@ static const struct {
      "A: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.s32 %p1, %r3, 0; @%p1 bra A;\n"
      "B: st.global.u32 [%rd1], 1;",
      "closed: 0 updated ids/unknown", NULL},
-    {"a lock", "",
-     "A: atom.global.cas.b32 %r3, [%rd1], 0, 1; setp.ne.s32 %p1, %r3, 0; @%p1 bra A;\n"
-     "st.global.u32 [%rd2], 0; atom.global.exch.b32 %r3, [%rd1], 0;",
-     "closed: 0 atomic ids/unknown; 1 written ids/ids", NULL},
-    {"a loop that nothing leaves", "", "A: st.global.u32 [%rd1], %r1; bra A;",
-     "open: 0 written ids/ids", "a loop that nothing leaves"},
-    {"a table of targets", "",
-     "T: .branchtargets A, B; brx.idx %r1, T; A: st.global.u32 [%rd1], %r1; ret;\n"
-     "B: ld.global.u32 %r3, [%rd2];",
-     "closed: 0 written ids/ids; 1 read ids/ids", NULL},
-    {"a label that is not there", "", "bra NOWHERE;", "open:", "targets are not known"},
-    {"two scopes with one label", "",
-     "{ .reg .b64 a; mov.u64 a, %rd1; setp.eq.s32 %p1, %r1, 0; @%p1 bra L; st.global.u32 [a], 0; "
-     "L: }\n"
-     "{ .reg .b64 a; mov.u64 a, %rd2; setp.eq.s32 %p2, %r1, 1; @%p2 bra L; ld.global.u32 %r3, [a]; "
-     "L: }",
-     "closed: 0 written ids/ids; 1 read ids/ids", NULL},
+    {"a generic address of shared memory, from 32 bits", ".shared .b8 s[64];",
+     "mov.u32 %r3, s; cvt.u64.u32 %rd4, %r3; cvta.shared.u64 %rd5, %rd4; st.u32 [%rd5+32], %r1;",
+     "closed:", NULL},
     {"an access by a warp", "",
      "wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd1], {%f1, %f2}, %r1;",
-     "closed: 0 written unknown/ids", NULL},
+     "closed: 0 written ids/ids", NULL},
+    {"an access by a warp, with a stride from memory", "",
+     "ld.global.u32 %r3, [%rd2];\n"
+     "wmma.load.a.sync.aligned.col.m16n16k16.global.bf16 {%r4, %r5, %r6, %r7}, [%rd1], %r3;",
+     "closed: 0 read data/ids; 1 read ids/ids", NULL},
+    {"an access by a warp to items of less than a byte", "",
+     "wmma.load.a.sync.aligned.row.m8n8k32.global.s4 {%r4}, [%rd1], %r1;",
+     "closed: 0 read unknown/ids", NULL},
+    {"types without blanks", "",
+     "{.reg.b64 t; .reg.b32 u, v; add.s64 t, %rd1, %rd3; ld.global.u32 u, [t]; }",
+     "closed: 0 read ids/ids", NULL},
     {"line numbers", ".file 1 \"a b.cu\"\n",
      ".loc 1 2 3\n.loc 1 4 5, function_name $L__info, inlined_at 1 2 3\nst.global.u32 [%rd1], %r1;",
      "closed: 0 written ids/ids", NULL},
