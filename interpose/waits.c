@@ -84,9 +84,170 @@ static bool can_be_awaited(const struct flow *flow, const struct ptx_instruction
     return true;
 }
 
+/* Adds to the marked blocks those to which a thread can come from there without `without`. */
+static void spread(const struct ptx_graph *graph, uint32_t without, bool *is_marked)
+{
+    bool has_grown = true;
+
+    while (has_grown) {
+        has_grown = false;
+        for (size_t i = 0; i < graph->block_count; i++) {
+            const struct ptx_block *block = &graph->blocks[i];
+
+            for (uint32_t j = 0; is_marked[i] && j < block->successor_count; j++) {
+                uint32_t to = graph->successors[block->successor_first + j];
+
+                if (to != without && to != graph->block_count && !is_marked[to]) {
+                    is_marked[to] = true;
+                    has_grown = true;
+                }
+            }
+        }
+    }
+}
+
+/* Whether each way from a block back to itself leads through `through`. `is_marked`: an element per
+   block. */
+static bool is_in_each_round(const struct ptx_graph *graph, uint32_t block, uint32_t through,
+                             bool *is_marked)
+{
+    const struct ptx_block *start = &graph->blocks[block];
+
+    if (block == through) {
+        return true;
+    }
+    memset(is_marked, 0, graph->block_count * sizeof(*is_marked));
+    for (uint32_t i = 0; i < start->successor_count; i++) {
+        uint32_t to = graph->successors[start->successor_first + i];
+
+        if (to != through && to != graph->block_count) {
+            is_marked[to] = true;
+        }
+    }
+    spread(graph, through, is_marked);
+    return !is_marked[block];
+}
+
+/* The only instruction of a loop that computes a register, if it has no predicate; else NULL. */
+static const struct ptx_instruction *only_definition(const struct flow *flow, uint32_t loop,
+                                                     uint32_t reg)
+{
+    const struct ptx_function *function = flow->function;
+    const struct ptx_instruction *found = NULL;
+
+    for (size_t i = 0; i < function->instruction_count; i++) {
+        const struct ptx_instruction *instruction = &function->instructions[i];
+        const struct ptx_operand *operands = function->operands + instruction->operand_first;
+
+        if (flow->graph.blocks[flow->graph.block_of[i]].loop != loop ||
+            !flow_has_result(instruction->effect)) {
+            continue;
+        }
+        for (uint32_t j = 0; j < instruction->operand_count && operands[j].position == 0; j++) {
+            if (operands[j].kind != OPERAND_REGISTER || operands[j].index != reg) {
+                continue;
+            }
+            if (found != NULL || instruction->predicate != PTX_NONE) {
+                return NULL;
+            }
+            found = instruction;
+        }
+    }
+    return found;
+}
+
+/* Whether an instruction copies a register, or adds to it what stays the same. Then *from is that
+   register. */
+static bool is_step(const struct flow *flow, const struct ptx_instruction *instruction,
+                    const bool *is_changing, uint32_t *from, bool *adds)
+{
+    const struct ptx_operand *operands = flow->function->operands + instruction->operand_first;
+    bool is_sum = flow_starts_with(instruction->opcode, "add.") ||
+                  flow_starts_with(instruction->opcode, "sub.");
+
+    if (is_sum && instruction->operand_count == 3 && operands[1].kind == OPERAND_REGISTER &&
+        (operands[2].kind == OPERAND_NUMBER ||
+         (operands[2].kind == OPERAND_REGISTER && !is_changing[operands[2].index]))) {
+        *from = operands[1].index;
+        *adds = true;
+        return true;
+    }
+    if (flow_starts_with(instruction->opcode, "mov.") && instruction->operand_count == 2 &&
+        operands[1].kind == OPERAND_REGISTER) {
+        *from = operands[1].index;
+        return true;
+    }
+    return false;
+}
+
+/* Whether an instruction takes the next number from a counter in memory. */
+static bool is_ticket(const struct flow *flow, const struct ptx_instruction *instruction,
+                      const bool *is_changing)
+{
+    const struct ptx_operand *operands = flow->function->operands + instruction->operand_first;
+
+    return instruction->effect == EFFECT_ATOMIC && instruction->operand_count == 3 &&
+           span_has_part(instruction->opcode, "add") &&
+           (operands[2].kind == OPERAND_NUMBER
+                ? operands[2].number != 0
+                : operands[2].kind == OPERAND_REGISTER && !is_changing[operands[2].index]);
+}
+
+/* Whether a register of a loop counts the rounds between two passes of `block`, or the rounds of
+   all threads. */
+static bool is_counter(const struct flow *flow, uint32_t loop, uint32_t reg, uint32_t block,
+                       const bool *is_changing, bool *is_marked)
+{
+    enum { STEPS_MOST = 4 };
+    uint32_t at = reg;
+    bool adds = false;
+
+    for (unsigned i = 0; i < STEPS_MOST; i++) {
+        const struct ptx_instruction *step = only_definition(flow, loop, at);
+
+        if (step == NULL ||
+            !is_in_each_round(&flow->graph, block,
+                              flow->graph.block_of[step - flow->function->instructions],
+                              is_marked)) {
+            return false;
+        }
+        if (is_ticket(flow, step, is_changing)) {
+            return true;
+        }
+        if (!is_step(flow, step, is_changing, &at, &adds)) {
+            return false;
+        }
+        if (at == reg) {
+            return adds;
+        }
+    }
+    return false;
+}
+
+/* Whether an instruction of a loop compares with a counter: the rounds end, whatever memory holds.
+ */
+static bool ends_by_itself(const struct flow *flow, uint32_t loop, size_t index,
+                           const bool *is_changing, bool *is_marked)
+{
+    const struct ptx_instruction *instruction = &flow->function->instructions[index];
+    const struct ptx_operand *operands = flow->function->operands + instruction->operand_first;
+
+    if (!flow_starts_with(instruction->opcode, "setp.")) {
+        return false;
+    }
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        if (operands[i].position > 0 && operands[i].kind == OPERAND_REGISTER &&
+            is_counter(flow, loop, operands[i].index, flow->graph.block_of[index], is_changing,
+                       is_marked)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Marks what the marked registers are computed from within a loop. True: something was added. */
-static bool spread_back(const struct flow *flow, uint32_t loop, bool *is_wanted,
-                        bool *is_load_wanted)
+static bool spread_back(const struct flow *flow, uint32_t loop, const bool *is_changing,
+                        bool *is_marked, bool *is_wanted, bool *is_load_wanted)
 {
     const struct ptx_function *function = flow->function;
     const struct ptx_graph *graph = &flow->graph;
@@ -104,7 +265,8 @@ static bool spread_back(const struct flow *flow, uint32_t loop, bool *is_wanted,
             is_result_wanted |= operands[j].kind == OPERAND_REGISTER && !operands[j].is_address &&
                                 is_wanted[operands[j].index];
         }
-        if (!is_result_wanted || instruction->effect == EFFECT_STORE) {
+        if (!is_result_wanted || is_load_wanted[i] || instruction->effect == EFFECT_STORE ||
+            ends_by_itself(flow, loop, i, is_changing, is_marked)) {
             continue;
         }
         is_load_wanted[i] = true;
@@ -119,8 +281,8 @@ static bool spread_back(const struct flow *flow, uint32_t loop, bool *is_wanted,
     return has_grown;
 }
 
-/* Marks the loads that one loop may wait for. `marks` has two elements per register and one per
-   instruction. */
+/* Marks the loads that one loop may wait for. `marks` has two elements per register, one per
+   instruction, and one per block. */
 static void check_loop(const struct flow *flow, uint32_t loop, bool *marks, bool *awaited)
 {
     const struct ptx_function *function = flow->function;
@@ -128,6 +290,7 @@ static void check_loop(const struct flow *flow, uint32_t loop, bool *marks, bool
     bool *is_wanted = marks;
     bool *is_changing = marks + function->register_count;
     bool *is_load_wanted = is_changing + function->register_count;
+    bool *is_marked = is_load_wanted + function->instruction_count;
 
     memset(marks, 0, 2 * function->register_count + function->instruction_count);
     find_changing(flow, loop, is_changing);
@@ -144,7 +307,7 @@ static void check_loop(const struct flow *flow, uint32_t loop, bool *marks, bool
             }
         }
     }
-    while (spread_back(flow, loop, is_wanted, is_load_wanted)) {
+    while (spread_back(flow, loop, is_changing, is_marked, is_wanted, is_load_wanted)) {
     }
     for (size_t i = 0; i < function->instruction_count; i++) {
         awaited[i] |=
@@ -155,24 +318,8 @@ static void check_loop(const struct flow *flow, uint32_t loop, bool *marks, bool
 /* Marks the blocks to which a thread can come without the block `without`. */
 static void mark_before(const struct ptx_graph *graph, uint32_t without, bool *is_before)
 {
-    bool has_grown = without != 0;
-
     is_before[0] = without != 0;
-    while (has_grown) {
-        has_grown = false;
-        for (size_t i = 0; i < graph->block_count; i++) {
-            const struct ptx_block *block = &graph->blocks[i];
-
-            for (uint32_t j = 0; is_before[i] && j < block->successor_count; j++) {
-                uint32_t to = graph->successors[block->successor_first + j];
-
-                if (to != without && to != graph->block_count && !is_before[to]) {
-                    is_before[to] = true;
-                    has_grown = true;
-                }
-            }
-        }
-    }
+    spread(graph, without, is_before);
 }
 
 /* What an access reaches: bits of `bases`, and variables. */
@@ -184,15 +331,16 @@ static const struct flow_value *reach(struct flow *flow, const struct ptx_instru
                : NULL;
 }
 
-/* Whether a store in one of the blocks, or an atomic, reaches memory of a slot, or a variable if
-   `slot` is SIZE_MAX. */
-static bool is_stored_to(struct flow *flow, size_t slot, const bool *is_before)
+/* Whether a store in one of the blocks or before `awaited` in its own, or an atomic, reaches memory
+   of a slot, or a variable if `slot` is SIZE_MAX. */
+static bool is_stored_to(struct flow *flow, size_t slot, uint32_t awaited, const bool *is_before)
 {
     for (size_t i = 0; i < flow->function->instruction_count; i++) {
         struct access access;
         const struct flow_value *to;
 
-        if (!is_before[flow->graph.block_of[i]]) {
+        if (!is_before[flow->graph.block_of[i]] &&
+            (flow->graph.block_of[i] != flow->graph.block_of[awaited] || i > awaited)) {
             continue;
         }
         to = reach(flow, &flow->function->instructions[i], &access);
@@ -220,7 +368,7 @@ static bool may_be_own(struct flow *flow, uint32_t awaited, bool *is_before)
     mark_before(&flow->graph, flow->graph.block_of[awaited], is_before);
     if ((from->flags & FLOW_AT_VARIABLE) != 0) {
         has_base = true;
-        if (!access.is_atomic && !is_stored_to(flow, SIZE_MAX, is_before)) {
+        if (!access.is_atomic && !is_stored_to(flow, SIZE_MAX, awaited, is_before)) {
             return false;
         }
     }
@@ -229,7 +377,7 @@ static bool may_be_own(struct flow *flow, uint32_t awaited, bool *is_before)
             continue;
         }
         has_base = true;
-        if (!access.is_atomic && !is_stored_to(flow, i, is_before)) {
+        if (!access.is_atomic && !is_stored_to(flow, i, awaited, is_before)) {
             return false;
         }
     }
@@ -254,7 +402,8 @@ static void judge(struct flow *flow, const bool *is_awaited, bool *is_before, st
 capu_status waits_find(struct flow *flow, struct waits *waits)
 {
     const struct ptx_function *function = flow->function;
-    size_t marks_count = 2 * function->register_count + function->instruction_count;
+    size_t marks_count =
+        2 * function->register_count + function->instruction_count + flow->graph.block_count;
     bool *marks = calloc(marks_count + 1, sizeof(*marks));
     bool *is_awaited = calloc(function->instruction_count + 1, sizeof(*is_awaited));
     bool *is_before = calloc(flow->graph.block_count + 1, sizeof(*is_before));

@@ -207,6 +207,56 @@ static const struct {
      "A: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.s32 %p1, %r3, 0; @%p1 bra A;\n"
      "B: st.global.u32 [%rd1], 1;",
      "closed: 0 updated ids/unknown", NULL},
+    {"a limit that is read in each round", "",
+     "mov.u32 %r4, 0;\n"
+     "A: st.global.u32 [%rd2], 0; add.u32 %r4, %r4, 1; ld.global.u32 %r3, [%rd1];\n"
+     "setp.lt.s32 %p1, %r4, %r3; @%p1 bra A;",
+     "closed: 0 read ids/data; 1 written ids/data", NULL},
+    {"a limit, and a counter that is copied", "",
+     "mov.u32 %r4, 0;\n"
+     "A: ld.volatile.global.u32 %r3, [%rd1]; add.u32 %r5, %r4, %r1; mov.u32 %r4, %r5;\n"
+     "setp.lt.s32 %p1, %r5, %r3; @%p1 bra A;",
+     "closed: 0 read ids/unknown", NULL},
+    {"numbers from a counter, up to a limit", "",
+     "A: atom.global.add.u32 %r4, [%rd2], 1; ld.global.u32 %r3, [%rd1];\n"
+     "setp.lt.s32 %p1, %r4, %r3; @%p1 bra A;",
+     "closed: 0 read ids/unknown; 1 atomic ids/unknown", NULL},
+    {"a counter that is only read", "",
+     "A: atom.global.add.u32 %r4, [%rd2], 0; ld.global.u32 %r3, [%rd1];\n"
+     "setp.lt.s32 %p1, %r4, %r3; @%p1 bra A;",
+     "open: 0 read ids/unknown; 1 atomic ids/unknown", "wait for another kernel"},
+    {"rounds until a result is small", "",
+     "A: st.global.u32 [%rd1+4], %r1; ld.global.u32 %r3, [%rd1]; setp.gt.s32 %p1, %r3, 9;\n"
+     "@%p1 bra A;",
+     "closed: 0 updated ids/data", NULL},
+    {"a wait that counts only some rounds", "",
+     "mov.u32 %r4, 0;\n"
+     "A: ld.volatile.global.u32 %r5, [%rd2]; setp.eq.s32 %p2, %r5, 0; @%p2 bra B;\n"
+     "add.u32 %r4, %r4, 1;\n"
+     "B: ld.global.u32 %r3, [%rd1]; setp.lt.s32 %p1, %r4, %r3; @%p1 bra A;",
+     "open: 0 read ids/unknown; 1 read ids/unknown", "wait for another kernel"},
+    {"a wait that gives up", "",
+     "mov.u32 %r4, 0;\n"
+     "A: ld.volatile.global.u32 %r3, [%rd1]; setp.ne.s32 %p1, %r3, 0; @%p1 bra B;\n"
+     "add.u32 %r4, %r4, 1; setp.lt.s32 %p2, %r4, 100; @%p2 bra A;\nB: ",
+     "open: 0 read ids/unknown", "wait for another kernel"},
+    {"a lock", "",
+     "A: atom.global.cas.b32 %r3, [%rd1], 0, 1; setp.ne.s32 %p1, %r3, 0; @%p1 bra A;\n"
+     "st.global.u32 [%rd2], 0; atom.global.exch.b32 %r3, [%rd1], 0;",
+     "closed: 0 atomic ids/unknown; 1 written ids/ids", NULL},
+    {"a loop that nothing leaves", "", "A: st.global.u32 [%rd1], %r1; bra A;",
+     "open: 0 written ids/ids", "a loop that nothing leaves"},
+    {"a table of targets", "",
+     "T: .branchtargets A, B; brx.idx %r1, T; A: st.global.u32 [%rd1], %r1; ret;\n"
+     "B: ld.global.u32 %r3, [%rd2];",
+     "closed: 0 written ids/ids; 1 read ids/ids", NULL},
+    {"a label that is not there", "", "bra NOWHERE;", "open:", "targets are not known"},
+    {"two scopes with one label", "",
+     "{ .reg .b64 a; mov.u64 a, %rd1; setp.eq.s32 %p1, %r1, 0; @%p1 bra L; st.global.u32 [a], 0; "
+     "L: }\n"
+     "{ .reg .b64 a; mov.u64 a, %rd2; setp.eq.s32 %p2, %r1, 1; @%p2 bra L; ld.global.u32 %r3, [a]; "
+     "L: }",
+     "closed: 0 written ids/ids; 1 read ids/ids", NULL},
     {"a generic address of shared memory, from 32 bits", ".shared .b8 s[64];",
      "mov.u32 %r3, s; cvt.u64.u32 %rd4, %r3; cvta.shared.u64 %rd5, %rd4; st.u32 [%rd5+32], %r1;",
      "closed:", NULL},
