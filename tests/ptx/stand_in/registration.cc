@@ -5,6 +5,7 @@
  * must be linked with -rdynamic.
  */
 #include <dlfcn.h>
+#include <mutex>
 #include <set>
 
 #ifndef PROGRAM_PTX
@@ -51,6 +52,9 @@ static void **handle()
     return made;
 }
 
+/* Held until what a thread uses is registered, so that no other one launches it before. */
+static std::mutex registering;
+
 /* The name of what is at the address; null if it has been registered before. */
 static const char *name_once(const void *address)
 {
@@ -65,6 +69,7 @@ static const char *name_once(const void *address)
 
 void stand_in_register_kernel(const void *kernel)
 {
+    const std::lock_guard<std::mutex> guard(registering);
     const char *name = name_once(kernel);
 
     if (name != nullptr) {
@@ -76,6 +81,7 @@ void stand_in_register_kernel(const void *kernel)
 
 void stand_in_register_variable(const void *variable)
 {
+    const std::lock_guard<std::mutex> guard(registering);
     const char *name = name_once(variable);
 
     if (name != nullptr) {
