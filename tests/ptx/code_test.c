@@ -8,7 +8,7 @@
 /* Stores base + 3 * thread, and adds what the variable has. */
 static const char text[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
                            ".visible .const .align 4 .u32 limit = 4;\n"
-                           ".visible .global .align 4 .u32 extra[2];\n"
+                           ".visible .global .attribute(.managed) .align 4 .u32 extra[2];\n"
                            ".visible .entry fill(.param .u64 to, .param .u32 base)\n"
                            "{\n"
                            "    .reg .pred %p;\n"
@@ -235,6 +235,9 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
                             void *grid_size, int *warp);
 void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int is_external,
                        size_t bytes, int is_constant, int is_global);
+void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name,
+                              int is_external, size_t bytes, int is_constant, int is_global);
+char __cudaInitModule(void **handle);
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
                                      cudaStream_t stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream);
@@ -245,6 +248,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
 static char host_fill;
 static char host_extra;
 static char host_missing;
+static unsigned *host_managed;
 
 START_TEST(the_runtime_runs_what_is_registered)
 {
@@ -268,6 +272,7 @@ START_TEST(the_runtime_runs_what_is_registered)
     __cudaRegisterFunction(handle, &host_fill, NULL, "fill", -1, NULL, NULL, NULL, NULL, NULL);
     __cudaRegisterFunction(handle, &host_missing, NULL, "none", -1, NULL, NULL, NULL, NULL, NULL);
     __cudaRegisterVar(handle, &host_extra, NULL, "extra", 0, 8, 0, 0);
+    __cudaRegisterManagedVar(handle, (void **)&host_managed, NULL, "extra", 0, 8, 0, 0);
     ck_assert_int_eq(cudaMalloc(&memory, sizeof(words)), cudaSuccess);
     ck_assert_int_eq(cudaMemcpyToSymbol(&host_extra, &value, 4, 4, cudaMemcpyHostToDevice),
                      cudaSuccess);
@@ -288,6 +293,14 @@ START_TEST(the_runtime_runs_what_is_registered)
     ck_assert_int_eq(cudaMemcpy(words, memory, sizeof(words), cudaMemcpyDeviceToHost), cudaSuccess);
     ck_assert_uint_eq(words[3], 61);
     ck_assert_uint_eq(words[4], 0);
+    ck_assert_int_eq(__cudaInitModule(handle), 1);
+    ck_assert_ptr_eq(host_managed, address);
+    ck_assert_uint_eq(host_managed[1], 50);
+    host_managed[1] = 70;
+    ck_assert_int_eq(__cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream),
+                     cudaSuccess);
+    ck_assert_int_eq(cudaMemcpy(words, memory, sizeof(words), cudaMemcpyDeviceToHost), cudaSuccess);
+    ck_assert_uint_eq(words[3], 81);
     ck_assert_int_eq(cudaFuncGetAttributes(&attributes, &host_fill), cudaSuccess);
     ck_assert_int_eq(attributes.maxThreadsPerBlock, 1024);
     ck_assert_int_eq(cudaLaunchKernel(&host_fill, one, (dim3){2000, 1, 1}, arguments, 0, NULL),

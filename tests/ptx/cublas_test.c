@@ -160,6 +160,162 @@ START_TEST(bfloat16_operands)
 }
 END_TEST
 
+/* Whole numbers up to 31, which halves have exactly. */
+static uint16_t half_of(int value)
+{
+    int exponent = value > 15 ? 4 : value > 7 ? 3 : value > 3 ? 2 : value > 1 ? 1 : 0;
+
+    return (uint16_t)(value == 0 ? 0
+                                 : ((exponent + 15) << 10 | ((value << 10 >> exponent) - 1024)));
+}
+
+/* Items of 4 by 4 matrices of whole numbers, which all formats have: A, B, and what C held. */
+static int whole(int which, int batch, int row, int column)
+{
+    return (which + batch + 2 * row + column) % 3;
+}
+
+static int product_of(int batch, int row, int column, int beta)
+{
+    int sum = 0;
+
+    for (int i = 0; i < 4; i++) {
+        sum += whole(0, batch, row, i) * whole(1, batch, i, column);
+    }
+    return sum + beta * whole(2, batch, row, column);
+}
+
+enum { MATRICES = 3, APART = 32 }; /* elements from one to the next */
+
+/* Fills all three buffers with matrices of doubles, floats or halves by columns. */
+static void fill(size_t bytes)
+{
+    static union {
+        double wide[MATRICES * APART];
+        float floats[MATRICES * APART];
+        uint16_t halves[MATRICES * APART];
+    } items;
+
+    for (int which = 0; which < 3; which++) {
+        for (int i = 0; i < MATRICES * APART; i++) {
+            int value = whole(which, i / APART, i % APART % 4, i % APART / 4 % 4);
+
+            if (bytes == 8) {
+                items.wide[i] = value;
+            } else if (bytes == 4) {
+                items.floats[i] = (float)value;
+            } else {
+                items.halves[i] = half_of(value);
+            }
+        }
+        ck_assert_int_eq(
+            cudaMemcpy(device[which], &items, bytes * MATRICES * APART, cudaMemcpyHostToDevice),
+            cudaSuccess);
+    }
+}
+
+static void check_products(size_t bytes, int count, int beta)
+{
+    static unsigned char got[8 * MATRICES * APART];
+
+    ck_assert_int_eq(cudaMemcpy(got, device[2], bytes * MATRICES * APART, cudaMemcpyDeviceToHost),
+                     cudaSuccess);
+    for (int i = 0; i < count * APART; i++) {
+        int row = i % APART % 4, column = i % APART / 4;
+        int value = column < 4 ? product_of(i / APART, row, column, beta)
+                               : whole(2, i / APART, row, column % 4);
+        double wide = value;
+        float single = (float)value;
+        uint16_t half = half_of(value);
+
+        ck_assert_msg(memcmp(got + (size_t)i * bytes,
+                             bytes == 8   ? (void *)&wide
+                             : bytes == 4 ? (void *)&single
+                                          : (void *)&half,
+                             bytes) == 0,
+                      "%zu bytes, element %d is not %d", bytes, i, value);
+    }
+}
+
+START_TEST(halves_and_doubles)
+{
+    const uint16_t half_one = 0x3c00, half_zero = 0;
+    const double one = 1;
+    const float float_one = 1, float_zero = 0;
+    const __half *a, *b;
+    __half *c;
+
+    start();
+    a = (const __half *)device[0];
+    b = (const __half *)device[1];
+    c = (__half *)device[2];
+    fill(2);
+    ck_assert_uint_eq(cublasHgemm(handle, 0, 0, 4, 4, 4, &half_one, a, 4, b, 4, &half_zero, c, 4),
+                      CUBLAS_STATUS_SUCCESS);
+    check_products(2, 1, 0);
+    fill(2);
+    ck_assert_uint_eq(cublasHgemmStridedBatched(handle, 0, 0, 4, 4, 4, &half_one, a, 4, APART, b, 4,
+                                                APART, &half_one, c, 4, APART, MATRICES),
+                      CUBLAS_STATUS_SUCCESS);
+    check_products(2, MATRICES, 1);
+    fill(2);
+    ck_assert_uint_eq(cublasSgemmEx(handle, 0, 0, 4, 4, 4, &float_one, a, CUDA_R_16F, 4, b,
+                                    CUDA_R_16F, 4, &float_zero, c, CUDA_R_16F, 4),
+                      CUBLAS_STATUS_SUCCESS);
+    check_products(2, 1, 0);
+    fill(8);
+    ck_assert_uint_eq(cublasGemmStridedBatchedEx(
+                          handle, 0, 0, 4, 4, 4, &one, a, CUDA_R_64F, 4, APART, b, CUDA_R_64F, 4,
+                          APART, &one, c, CUDA_R_64F, 4, APART, MATRICES, CUBLAS_COMPUTE_64F, -1),
+                      CUBLAS_STATUS_SUCCESS);
+    check_products(8, MATRICES, 1);
+}
+END_TEST
+
+/* Arrays of pointers to the matrices, the last first, in the fourth buffer. */
+static void list_matrices(size_t bytes, void *lists[3])
+{
+    const void *pointers[3][MATRICES];
+
+    for (int which = 0; which < 3; which++) {
+        for (size_t i = 0; i < MATRICES; i++) {
+            pointers[which][i] =
+                (unsigned char *)device[which] + (MATRICES - 1 - i) * APART * bytes;
+        }
+        lists[which] = (unsigned char *)device[3] + which * sizeof(pointers[0]);
+    }
+    ck_assert_int_eq(cudaMemcpy(device[3], pointers, sizeof(pointers), cudaMemcpyHostToDevice),
+                     cudaSuccess);
+}
+
+START_TEST(arrays_of_pointers)
+{
+    const uint16_t half_one = 0x3c00;
+    const float one = 1;
+    void *lists[3];
+
+    start();
+    fill(4);
+    list_matrices(4, lists);
+    ck_assert_uint_eq(cublasSgemmBatched(handle, 0, 0, 4, 4, 4, &one, (const float **)lists[0], 4,
+                                         (const float **)lists[1], 4, &one, (float **)lists[2], 4,
+                                         MATRICES),
+                      CUBLAS_STATUS_SUCCESS);
+    check_products(4, MATRICES, 1);
+    fill(2);
+    list_matrices(2, lists);
+    ck_assert_uint_eq(cublasHgemmBatched(handle, 0, 0, 4, 4, 4, &half_one,
+                                         (const __half **)lists[0], 4, (const __half **)lists[1], 4,
+                                         &half_one, (__half **)lists[2], 4, MATRICES),
+                      CUBLAS_STATUS_SUCCESS);
+    check_products(2, MATRICES, 1);
+    ck_assert_uint_eq(cublasGemmBatchedEx(handle, 0, 0, 4, 4, 4, &one, lists[0], CUDA_R_16F, 4,
+                                          lists[1], CUDA_R_16F, 4, &one, lists[2], CUDA_R_16F, 3,
+                                          MATRICES, CUBLAS_COMPUTE_32F, -1),
+                      CUBLAS_STATUS_INVALID_VALUE);
+}
+END_TEST
+
 START_TEST(vectors)
 {
     const float alpha = 0.25f;
@@ -377,6 +533,8 @@ int main(void)
     tcase_add_test(tcase, products_of_all_forms);
     tcase_add_test(tcase, batches_and_scalars_on_the_device);
     tcase_add_test(tcase, bfloat16_operands);
+    tcase_add_test(tcase, halves_and_doubles);
+    tcase_add_test(tcase, arrays_of_pointers);
     tcase_add_test(tcase, vectors);
     tcase_add_test(tcase, transfers);
     tcase_add_test(tcase, vectors_and_matrices);

@@ -123,12 +123,81 @@ START_TEST(threads_have_streams_and_errors_of_their_own)
 }
 END_TEST
 
+static void count(void *number)
+{
+    ++*(int *)number;
+}
+
+/* A graph of a copy and a host function, and its clone. */
+START_TEST(graphs_are_built_and_cloned)
+{
+    char text[8] = "";
+    char *memory = allocate(8);
+    int calls = 0;
+    const struct cudaHostNodeParams function = {count, &calls};
+    const struct cudaMemcpy3DParms copy = {
+        .srcPtr = {memory, 8, 8, 1},
+        .dstPtr = {text, 8, 8, 1},
+        .extent = {8, 1, 1},
+        .kind = cudaMemcpyDeviceToHost,
+    };
+    cudaGraph_t graph;
+    cudaGraph_t clone;
+    cudaGraphExec_t exec;
+    cudaGraphNode_t nodes[2];
+
+    ck_assert_int_eq(cudaMemcpy(memory, "letters", 8, cudaMemcpyHostToDevice), cudaSuccess);
+    ck_assert_int_eq(cudaGraphCreate(&graph, 0), cudaSuccess);
+    ck_assert_int_eq(cudaGraphAddMemcpyNode(&nodes[0], graph, NULL, 0, &copy), cudaSuccess);
+    ck_assert_int_eq(cudaGraphAddHostNode(&nodes[1], graph, nodes, 1, &function), cudaSuccess);
+    ck_assert_int_eq(cudaGraphClone(&clone, graph), cudaSuccess);
+    ck_assert_int_eq(cudaGraphDestroy(graph), cudaSuccess);
+    ck_assert_int_eq(cudaGraphInstantiate(&exec, clone, 0), cudaSuccess);
+    ck_assert_int_eq(cudaGraphLaunch(exec, NULL), cudaSuccess);
+    ck_assert_int_eq(cudaGraphLaunch(exec, NULL), cudaSuccess);
+    ck_assert_int_eq(cudaDeviceSynchronize(), cudaSuccess);
+    ck_assert_str_eq(text, "letters");
+    ck_assert_int_eq(calls, 2);
+    ck_assert_int_eq(cudaGraphAddMemcpyNode(&nodes[0], clone, NULL, 0, NULL),
+                     cudaErrorInvalidValue);
+}
+END_TEST
+
+START_TEST(managed_memory_takes_advice)
+{
+    const struct cudaMemLocation device = {1, 0};
+    char *plain = allocate(16);
+    void *shared;
+
+    ck_assert_int_eq(cudaMallocManaged(&shared, 16, 1), cudaSuccess);
+    ck_assert_int_eq(cudaMemAdvise(shared, 16, cudaMemAdviseSetReadMostly, device), cudaSuccess);
+    ck_assert_int_eq(cudaMemPrefetchAsync(shared, 16, device, 0, NULL), cudaSuccess);
+    ck_assert_int_eq(cudaStreamAttachMemAsync(NULL, shared, 0, 4), cudaSuccess);
+    ck_assert_int_eq(cudaMemPrefetchAsync(shared, 1 << 20, device, 0, NULL), cudaErrorInvalidValue);
+    ck_assert_int_eq(cudaMemPrefetchAsync(plain, 16, device, 0, NULL), cudaErrorInvalidValue);
+}
+END_TEST
+
+START_TEST(boxes_are_filled)
+{
+    char bytes[2][3][4];
+    char *memory = allocate(sizeof(bytes));
+    const struct cudaPitchedPtr box = {memory, 4, 3, 3};
+    const struct cudaExtent extent = {3, 2, 2};
+
+    ck_assert_int_eq(cudaMemset(memory, '_', sizeof(bytes)), cudaSuccess);
+    ck_assert_int_eq(cudaMemset3D(box, 'x', extent), cudaSuccess);
+    ck_assert_int_eq(cudaMemcpy(bytes, memory, sizeof(bytes), cudaMemcpyDeviceToHost), cudaSuccess);
+    ck_assert_mem_eq(bytes, "xxx_xxx_____xxx_xxx_____", sizeof(bytes));
+}
+END_TEST
+
 /* As a program would call it; what it is given does not matter. */
-cudaError_t cudaMemAdvise(void);
+cudaError_t cudaMemPoolCreate(void);
 
 START_TEST(what_is_not_supported_is_refused)
 {
-    ck_assert_int_eq(cudaMemAdvise(), cudaErrorNotSupported);
+    ck_assert_int_eq(cudaMemPoolCreate(), cudaErrorNotSupported);
     ck_assert_int_eq(cudaGetLastError(), cudaErrorNotSupported);
     allocate(16);
 }
@@ -144,6 +213,9 @@ int main(void)
     tcase_add_test(tcase, copies_go_in_the_direction_asked_for);
     tcase_add_test(tcase, pointers_are_known);
     tcase_add_test(tcase, threads_have_streams_and_errors_of_their_own);
+    tcase_add_test(tcase, graphs_are_built_and_cloned);
+    tcase_add_test(tcase, managed_memory_takes_advice);
+    tcase_add_test(tcase, boxes_are_filled);
     tcase_add_test(tcase, what_is_not_supported_is_refused);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -2,6 +2,8 @@
 #include "tests/ptx/cublas/blas.h"
 
 #include <pthread.h>
+#include <stddef.h>
+#include <string.h>
 
 /* The text of kernels.ptx, terminated. */
 __asm__(".section .rodata\n"
@@ -32,8 +34,9 @@ static bool make_current(void)
 
 static void start(void)
 {
-    static const char *const names[] = {"capuchin_gemm", "capuchin_gemm_f64", "capuchin_vector",
-                                        "capuchin_reduce", "capuchin_matrix"};
+    static const char *const names[] = {"capuchin_gemm",     "capuchin_gemm_pointers",
+                                        "capuchin_gemm_f64", "capuchin_vector",
+                                        "capuchin_reduce",   "capuchin_matrix"};
 
     started = CUBLAS_STATUS_NOT_INITIALIZED;
     if (driver_table_open(&driver, &per_thread) != DRIVER_TABLE_OPEN ||
@@ -79,16 +82,39 @@ void blas_strides(cublasOperation_t operation, int ld, int *row, int *column)
     *column = operation == CUBLAS_OP_N ? ld : 1;
 }
 
-void blas_scalars(struct blas_product *product, cublasPointerMode_t mode, const void *alpha,
-                  const void *beta)
+/* f16 by its definition; infinities and NaNs are no scalars. */
+static float float_of_half(const void *at)
 {
+    uint16_t bits;
+    int exponent;
+    float magnitude;
+
+    memcpy(&bits, at, sizeof(bits));
+    exponent = bits >> 10 & 31;
+    /* Divided by powers of two, 2^24 and 2^25, which is exact. */
+    magnitude = exponent == 0
+                    ? (float)(bits & 1023) / 16777216.0f
+                    : (float)(1024 + (bits & 1023)) / 33554432.0f * (float)(1u << exponent);
+    return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+bool blas_scalars(struct blas_product *product, cublasPointerMode_t mode,
+                  cublasComputeType_t compute, const void *alpha, const void *beta)
+{
+    bool is_half = compute == CUBLAS_COMPUTE_16F;
+
+    if (!is_half && compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_PEDANTIC &&
+        (compute < CUBLAS_COMPUTE_32F_FAST_16F || compute > CUBLAS_COMPUTE_32F_FAST_TF32)) {
+        return false;
+    }
     if (mode == CUBLAS_POINTER_MODE_DEVICE) {
         product->alpha_at = alpha;
         product->beta_at = beta;
-    } else {
-        product->alpha = *(const float *)alpha;
-        product->beta = *(const float *)beta;
+        return !is_half;
     }
+    product->alpha = is_half ? float_of_half(alpha) : *(const float *)alpha;
+    product->beta = is_half ? float_of_half(beta) : *(const float *)beta;
+    return true;
 }
 
 static bool is_known(cudaDataType type)
@@ -96,23 +122,40 @@ static bool is_known(cudaDataType type)
     return type == CUDA_R_32F || type == CUDA_R_16F || type == CUDA_R_16BF;
 }
 
-cublasStatus_t blas_multiply(struct blas_product product, int count, CUstream stream)
+/* Whether there is something to do. */
+static cublasStatus_t check_product(const struct blas_product *product, int count, bool *is_empty)
+{
+    if (!is_known(product->a_type) || !is_known(product->b_type) || !is_known(product->c_type)) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    if (product->m < 0 || product->n < 0 || product->k < 0 || count < 0 ||
+        product->ldc < product->m || product->ldd < product->m) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    *is_empty = product->m == 0 || product->n == 0 || count == 0;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t blas_multiply_arrays(struct blas_product product, const struct blas_arrays *arrays,
+                                    int count, CUstream stream)
 {
     enum { SIDE = 16 };
     const unsigned grid[] = {((unsigned)product.m + SIDE - 1) / SIDE,
                              ((unsigned)product.n + SIDE - 1) / SIDE, (unsigned)count};
     const unsigned block[] = {SIDE, SIDE, 1};
-    void *arguments[] = {&product};
+    struct blas_arrays own = arrays == NULL ? (struct blas_arrays){NULL, NULL, NULL} : *arrays;
+    void *arguments[] = {&product, &own.a, &own.b, &own.c};
+    bool is_empty = false;
+    cublasStatus_t status = check_product(&product, count, &is_empty);
 
-    if (!is_known(product.a_type) || !is_known(product.b_type) || !is_known(product.c_type)) {
-        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (status != CUBLAS_STATUS_SUCCESS || is_empty) {
+        return status;
     }
-    if (product.m < 0 || product.n < 0 || product.k < 0 || count < 0 || product.ldc < product.m ||
-        product.ldd < product.m) {
-        return CUBLAS_STATUS_INVALID_VALUE;
-    }
-    if (product.m == 0 || product.n == 0 || count == 0) {
-        return CUBLAS_STATUS_SUCCESS;
-    }
-    return blas_launch(BLAS_GEMM, grid, block, stream, arguments);
+    return blas_launch(arrays == NULL ? BLAS_GEMM : BLAS_GEMM_POINTERS, grid, block, stream,
+                       arguments);
+}
+
+cublasStatus_t blas_multiply(struct blas_product product, int count, CUstream stream)
+{
+    return blas_multiply_arrays(product, NULL, count, stream);
 }

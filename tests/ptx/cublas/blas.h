@@ -11,7 +11,15 @@
 
 #include <stdbool.h>
 
-enum blas_kernel { BLAS_GEMM, BLAS_GEMM_F64, BLAS_VECTOR, BLAS_REDUCE, BLAS_MATRIX, BLAS_KERNELS };
+enum blas_kernel {
+    BLAS_GEMM,
+    BLAS_GEMM_POINTERS,
+    BLAS_GEMM_F64,
+    BLAS_VECTOR,
+    BLAS_REDUCE,
+    BLAS_MATRIX,
+    BLAS_KERNELS
+};
 
 /* The parameter of capuchin_gemm, see kernels.cu. */
 struct blas_product {
@@ -40,10 +48,20 @@ cublasStatus_t blas_launch(enum blas_kernel kernel, const unsigned grid[3], cons
 
 /* Strides of op(X) for a matrix with that leading dimension: from row to row, column to column. */
 void blas_strides(cublasOperation_t operation, int ld, int *row, int *column);
-/* Sets alpha and beta of a product from pointers in either mode. */
-void blas_scalars(struct blas_product *product, cublasPointerMode_t mode, const void *alpha,
-                  const void *beta);
+/* Sets alpha and beta of a product from pointers in either mode. False: not for this type of
+   computation, or for its scalars on the device. */
+bool blas_scalars(struct blas_product *product, cublasPointerMode_t mode,
+                  cublasComputeType_t compute, const void *alpha, const void *beta);
 /* Launches `count` products. */
 cublasStatus_t blas_multiply(struct blas_product product, int count, CUstream stream);
+
+/* Pointers to the matrices of each product, in device memory. */
+struct blas_arrays {
+    const void *const *a, *const *b;
+    void *const *c;
+};
+/* The same for products whose matrices these point to; NULL: strides apart. */
+cublasStatus_t blas_multiply_arrays(struct blas_product product, const struct blas_arrays *arrays,
+                                    int count, CUstream stream);
 
 #endif

@@ -70,11 +70,10 @@ static __device__ float finish(const product &p, int row, int column, float valu
 }
 
 /* One element of d per thread; d may be c. */
-extern "C" __global__ void capuchin_gemm(product p)
+static __device__ void multiply(const product &p, long long batch)
 {
     int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
     int column = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
-    long long batch = blockIdx.z;
     float sum = 0;
     float alpha = p.alpha_at != nullptr ? *p.alpha_at : p.alpha;
     float beta = p.beta_at != nullptr ? *p.beta_at : p.beta;
@@ -109,6 +108,21 @@ extern "C" __global__ void capuchin_gemm(product p)
           finish(p, row, column, value));
 }
 
+extern "C" __global__ void capuchin_gemm(product p)
+{
+    multiply(p, blockIdx.z);
+}
+
+/* The same with arrays of pointers in device memory, one per product. */
+extern "C" __global__ void capuchin_gemm_pointers(product p, const void *const *a,
+                                                  const void *const *b, void *const *c)
+{
+    p.a = a[blockIdx.z];
+    p.b = b[blockIdx.z];
+    p.c = p.d = c[blockIdx.z];
+    multiply(p, 0);
+}
+
 struct product_f64 {
     const double *a, *b;
     double *c;
@@ -116,26 +130,26 @@ struct product_f64 {
     int m, n, k;
     int a_row, a_column, b_row, b_column;
     int ldc;
+    long long a_stride, b_stride, c_stride; /* from product to product */
 };
 
 extern "C" __global__ void capuchin_gemm_f64(product_f64 p)
 {
     int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
     int column = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
+    long long batch = blockIdx.z;
     double sum = 0;
 
     if (row >= p.m || column >= p.n) {
         return;
     }
+    const double *a = p.a + batch * p.a_stride + static_cast<long long>(row) * p.a_row;
+    const double *b = p.b + batch * p.b_stride + static_cast<long long>(column) * p.b_column;
     for (int i = 0; i < p.k; i++) {
-        sum = __dadd_rn(
-            sum,
-            __dmul_rn(
-                p.a[static_cast<long long>(row) * p.a_row + static_cast<long long>(i) * p.a_column],
-                p.b[static_cast<long long>(i) * p.b_row +
-                    static_cast<long long>(column) * p.b_column]));
+        sum = __dadd_rn(sum, __dmul_rn(a[static_cast<long long>(i) * p.a_column],
+                                       b[static_cast<long long>(i) * p.b_row]));
     }
-    double *to = p.c + static_cast<long long>(column) * p.ldc + row;
+    double *to = p.c + batch * p.c_stride + static_cast<long long>(column) * p.ldc + row;
     double value = __dmul_rn(p.alpha, sum);
     *to = p.beta != 0 ? __dadd_rn(value, __dmul_rn(p.beta, *to)) : value;
 }

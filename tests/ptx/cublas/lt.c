@@ -302,6 +302,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     }
     blas_strides(description->transa, (int)a_layout->ld, &product.a_row, &product.a_column);
     blas_strides(description->transb, (int)b_layout->ld, &product.b_row, &product.b_column);
-    blas_scalars(&product, description->pointer_mode, alpha, beta);
+    if (!blas_scalars(&product, description->pointer_mode, CUBLAS_COMPUTE_32F, alpha, beta)) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
     return blas_multiply(product, d_layout->count, stream);
 }

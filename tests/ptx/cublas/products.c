@@ -31,21 +31,24 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
         .d_stride = c_stride,
     };
 
-    (void)algorithm;
     if (handle == NULL) {
         return CUBLAS_STATUS_NOT_INITIALIZED;
     }
+    if (compute == CUBLAS_COMPUTE_64F && a_type == CUDA_R_64F && b_type == CUDA_R_64F &&
+        c_type == CUDA_R_64F) {
+        return cublasDgemmStridedBatched(handle, transa, transb, m, n, k, alpha, a, lda, a_stride,
+                                         b, ldb, b_stride, beta, c, ldc, c_stride, count);
+    }
+    (void)algorithm;
     if (alpha == NULL || beta == NULL || transa > CUBLAS_OP_C || transb > CUBLAS_OP_C ||
         lda < (transa == CUBLAS_OP_N ? m : k) || ldb < (transb == CUBLAS_OP_N ? k : n)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    if (compute < CUBLAS_COMPUTE_32F || compute > CUBLAS_COMPUTE_32F_FAST_TF32 ||
-        (compute > CUBLAS_COMPUTE_32F_PEDANTIC && compute < CUBLAS_COMPUTE_32F_FAST_16F)) {
+    if (!blas_scalars(&product, handle->pointer_mode, compute, alpha, beta)) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     blas_strides(transa, lda, &product.a_row, &product.a_column);
     blas_strides(transb, ldb, &product.b_row, &product.b_column);
-    blas_scalars(&product, handle->pointer_mode, alpha, beta);
     return blas_multiply(product, count, handle->stream);
 }
 
@@ -80,44 +83,6 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
 {
     return cublasSgemmStridedBatched(handle, transa, transb, m, n, k, alpha, a, lda, 0, b, ldb, 0,
                                      beta, c, ldc, 0, 1);
-}
-
-cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
-                              cublasOperation_t transb, int m, int n, int k, const double *alpha,
-                              const double *a, int lda, const double *b, int ldb,
-                              const double *beta, double *c, int ldc)
-{
-    enum { SIDE = 16 };
-    /* The parameter of capuchin_gemm_f64. */
-    struct {
-        const double *a, *b;
-        double *c;
-        double alpha, beta;
-        int m, n, k;
-        int a_row, a_column, b_row, b_column;
-        int ldc;
-    } product = {.a = a, .b = b, .c = c, .m = m, .n = n, .k = k, .ldc = ldc};
-    const unsigned grid[] = {((unsigned)m + SIDE - 1) / SIDE, ((unsigned)n + SIDE - 1) / SIDE, 1};
-    const unsigned block[] = {SIDE, SIDE, 1};
-    void *arguments[] = {&product};
-
-    if (handle == NULL) {
-        return CUBLAS_STATUS_NOT_INITIALIZED;
-    }
-    if (alpha == NULL || beta == NULL || m < 0 || n < 0 || k < 0 || ldc < m) {
-        return CUBLAS_STATUS_INVALID_VALUE;
-    }
-    if (handle->pointer_mode != CUBLAS_POINTER_MODE_HOST) {
-        return CUBLAS_STATUS_NOT_SUPPORTED;
-    }
-    if (m == 0 || n == 0) {
-        return CUBLAS_STATUS_SUCCESS;
-    }
-    product.alpha = *alpha;
-    product.beta = *beta;
-    blas_strides(transa, lda, &product.a_row, &product.a_column);
-    blas_strides(transb, ldb, &product.b_row, &product.b_column);
-    return blas_launch(BLAS_GEMM_F64, grid, block, handle->stream, arguments);
 }
 
 /* A product with the transposed vector as a matrix of one row, so that its step is a leading

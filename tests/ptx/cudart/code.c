@@ -8,7 +8,6 @@
 #include "tests/ptx/cudart/code.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct binary {
@@ -29,6 +28,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct binary *binaries;
 static struct entry *kernels;
 static struct entry *variables;
+static struct entry *managed; /* `host` is where the program looks up the address */
 
 struct dim3;
 
@@ -70,12 +70,6 @@ void __cudaRegisterFatBinaryEnd(void **handle)
 void __cudaUnregisterFatBinary(void **handle)
 {
     (void)handle;
-}
-
-char __cudaInitModule(void **handle)
-{
-    (void)handle;
-    return 1;
 }
 
 static void add(struct entry **list, void **handle, const void *host, const char *name)
@@ -123,14 +117,12 @@ void __cudaRegisterVar(void **handle, char *host, char *device, const char *name
 void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name,
                               int is_external, size_t bytes, int is_constant, int is_global)
 {
-    (void)handle;
-    (void)host;
     (void)device;
     (void)is_external;
     (void)bytes;
     (void)is_constant;
     (void)is_global;
-    fprintf(stderr, "test runtime: the managed variable %s is not supported\n", name);
+    add(&managed, handle, host, name);
 }
 
 static struct entry *find(struct entry *list, const void *host)
@@ -149,6 +141,33 @@ static cudaError_t load(struct binary *binary)
     }
     return (cudaError_t)(int)cudart_driver()->cuLibraryLoadData(&binary->library, binary->image,
                                                                 NULL, NULL, 0, NULL, NULL, 0);
+}
+
+/* Programs call this before they first use a managed variable on the host. */
+char __cudaInitModule(void **handle)
+{
+    struct binary *binary = (struct binary *)handle;
+    cudaError_t error = binary != NULL ? cudart_enter() : cudaErrorInvalidValue;
+
+    pthread_mutex_lock(&lock);
+    if (error == cudaSuccess) {
+        error = load(binary);
+    }
+    for (struct entry *entry = managed; entry != NULL && error == cudaSuccess;
+         entry = entry->next) {
+        CUdeviceptr address;
+        size_t bytes;
+
+        if (entry->binary == binary) {
+            error = (cudaError_t)(int)cudart_driver()->cuLibraryGetGlobal(
+                &address, &bytes, binary->library, entry->name);
+        }
+        if (entry->binary == binary && error == cudaSuccess) {
+            *(void **)(uintptr_t)entry->host = (void *)(uintptr_t)address;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return cudart_leave(error) == cudaSuccess;
 }
 
 cudaError_t code_kernel(const void *function, CUkernel *kernel)

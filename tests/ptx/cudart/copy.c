@@ -113,8 +113,7 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     CUDART_FORWARD(cuMemcpy2DAsync, &copy, stream);
 }
 
-/* The driver's form of a 3D copy. Arrays are not supported. */
-static cudaError_t form_3d(const struct cudaMemcpy3DParms *given, CUDA_MEMCPY3D *copy)
+cudaError_t cudart_form_3d(const struct cudaMemcpy3DParms *given, CUDA_MEMCPY3D *copy)
 {
     if (given == NULL) {
         return cudaErrorInvalidValue;
@@ -149,7 +148,7 @@ static cudaError_t form_3d(const struct cudaMemcpy3DParms *given, CUDA_MEMCPY3D 
 cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *given)
 {
     CUDA_MEMCPY3D copy;
-    cudaError_t error = form_3d(given, &copy);
+    cudaError_t error = cudart_form_3d(given, &copy);
 
     if (error != cudaSuccess) {
         return cudart_leave(error);
@@ -160,7 +159,7 @@ cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *given)
 cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *given, cudaStream_t stream)
 {
     CUDA_MEMCPY3D copy;
-    cudaError_t error = form_3d(given, &copy);
+    cudaError_t error = cudart_form_3d(given, &copy);
 
     if (error != cudaSuccess) {
         return cudart_leave(error);
@@ -188,4 +187,28 @@ cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, s
 {
     CUDART_FORWARD(cuMemsetD2D8Async, device(to), pitch, (unsigned char)value, width, height,
                    stream);
+}
+
+/* Slice by slice. */
+cudaError_t cudaMemset3D(struct cudaPitchedPtr to, int value, struct cudaExtent extent)
+{
+    cudaError_t error = cudaSuccess;
+
+    for (size_t z = 0; z < extent.depth && error == cudaSuccess; z++) {
+        error = cudaMemset2D((char *)to.ptr + z * to.pitch * to.ysize, to.pitch, value,
+                             extent.width, extent.height);
+    }
+    return error;
+}
+
+cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr to, int value, struct cudaExtent extent,
+                              cudaStream_t stream)
+{
+    cudaError_t error = cudaSuccess;
+
+    for (size_t z = 0; z < extent.depth && error == cudaSuccess; z++) {
+        error = cudaMemset2DAsync((char *)to.ptr + z * to.pitch * to.ysize, to.pitch, value,
+                                  extent.width, extent.height, stream);
+    }
+    return error;
 }

@@ -18,6 +18,9 @@ cudaError_t cudart_enter(void);
 cudaError_t cudart_leave(int error);
 /* The calls for the variant that runs: legacy or per-thread default stream. Pre: entered. */
 const struct driver_table *cudart_driver(void);
+/* The driver's form of a copy. Arrays are not supported. Returns an error, for the caller to store.
+ */
+cudaError_t cudart_form_3d(const struct cudaMemcpy3DParms *given, CUDA_MEMCPY3D *copy);
 /* Which variant runs in this thread; set by the variants around the call itself. */
 extern _Thread_local bool cudart_is_per_thread;
 

@@ -115,6 +115,37 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
                                                    exec, node, &read));
 }
 
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                   const cudaGraphNode_t *before, size_t count,
+                                   const struct cudaMemcpy3DParms *params)
+{
+    CUDA_MEMCPY3D copy;
+    cudaError_t error = cudart_form_3d(params, &copy);
+
+    if (error != cudaSuccess) {
+        return cudart_leave(error);
+    }
+    CUDART_FORWARD(cuGraphAddMemcpyNode, node, graph, before, count, &copy, NULL);
+}
+
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                 const cudaGraphNode_t *before, size_t count,
+                                 const struct cudaHostNodeParams *params)
+{
+    CUDA_HOST_NODE_PARAMS read;
+
+    if (params == NULL) {
+        return cudart_leave(cudaErrorInvalidValue);
+    }
+    read = (CUDA_HOST_NODE_PARAMS){.fn = params->fn, .userData = params->userData};
+    CUDART_FORWARD(cuGraphAddHostNode, node, graph, before, count, &read);
+}
+
+cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph)
+{
+    CUDART_FORWARD(cuGraphClone, clone, graph);
+}
+
 /* The kind is not looked at: addresses say where they are. */
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
                                      const cudaGraphNode_t *before, size_t count, void *to,

@@ -100,6 +100,28 @@ cudaError_t cudaFreeAsync(void *address, cudaStream_t stream)
     CUDART_FORWARD(cuMemFreeAsync, device(address), stream);
 }
 
+cudaError_t cudaMemAdvise(const void *address, size_t bytes, enum cudaMemoryAdvise advice,
+                          struct cudaMemLocation location)
+{
+    const CUmemLocation where = {location.type, location.id};
+
+    CUDART_FORWARD(cuMemAdvise, device(address), bytes, (CUmem_advise)advice, where);
+}
+
+cudaError_t cudaMemPrefetchAsync(const void *address, size_t bytes, struct cudaMemLocation location,
+                                 unsigned int flags, cudaStream_t stream)
+{
+    const CUmemLocation where = {location.type, location.id};
+
+    CUDART_FORWARD(cuMemPrefetchAsync, device(address), bytes, where, flags, stream);
+}
+
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *address, size_t bytes,
+                                     unsigned int flags)
+{
+    CUDART_FORWARD(cuStreamAttachMemAsync, stream, device(address), bytes, flags);
+}
+
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
     CUDART_FORWARD(cuMemGetInfo, free_bytes, total_bytes);

@@ -187,6 +187,28 @@ CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
     return *graph != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
+{
+    CUresult result;
+    CUgraph made;
+
+    DRIVER_ENTER(driver_enter);
+    if (clone == NULL || graph == NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    result = graph_copy(made, graph, false);
+    if (result != CUDA_SUCCESS) {
+        free(made);
+        return result;
+    }
+    *clone = made;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuGraphDestroy(CUgraph graph)
 {
     DRIVER_ENTER(driver_enter);
@@ -302,6 +324,13 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS
 {
     NODE_ENTER(node, launch_run, params);
     return launch_describe(node, params);
+}
+
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, unsigned id,
+                                       CUlaunchAttributeValue *value)
+{
+    NODE_ENTER(node, launch_run, value);
+    return launch_attribute(node, id, value);
 }
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *before,

@@ -55,6 +55,8 @@ CUgraphNodeType graph_type(const struct CUgraphNode_st *node);
 CUresult launch_run(void *block);
 CUresult launch_make(const CUDA_KERNEL_NODE_PARAMS *params, void **block, size_t *bytes);
 CUresult launch_describe(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params);
+/* Launches in clusters are refused, so that the size of one is 0. */
+CUresult launch_attribute(CUgraphNode node, unsigned id, CUlaunchAttributeValue *value);
 CUresult fill_run(void *block);
 CUresult fill_make(const CUDA_MEMSET_NODE_PARAMS *params, void **block, size_t *bytes);
 void fill_describe(const void *block, CUDA_MEMSET_NODE_PARAMS *params);

@@ -23,6 +23,7 @@ struct launch {
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_bytes;
+    int is_cooperative;
     unsigned char parameters[] __attribute__((aligned(16)));
 };
 
@@ -142,6 +143,18 @@ static bool is_valid(const CUlaunchConfig *config, const struct CUfunc_st *funct
            config->sharedMemBytes + function->machine->shared_bytes <= function->dynamic_bytes_most;
 }
 
+static int is_cooperative(const CUlaunchConfig *config)
+{
+    int value = 0;
+
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+            value = config->attrs[i].value.cooperative;
+        }
+    }
+    return value;
+}
+
 /* Makes the block of a launch, which the caller frees. */
 static CUresult make(const CUlaunchConfig *config, CUfunction handle, void **parameters,
                      void **extra, void **block, size_t *bytes)
@@ -172,6 +185,7 @@ static CUresult make(const CUlaunchConfig *config, CUfunction handle, void **par
         .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
         .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
         .shared_bytes = config->sharedMemBytes,
+        .is_cooperative = is_cooperative(config),
     };
     if (!copy_parameters(launch, parameters, extra)) {
         free(launch);
@@ -245,6 +259,20 @@ CUresult launch_describe(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params)
     return CUDA_SUCCESS;
 }
 
+CUresult launch_attribute(CUgraphNode node, unsigned id, CUlaunchAttributeValue *value)
+{
+    const struct launch *launch = node->block;
+
+    if (id != CU_LAUNCH_ATTRIBUTE_COOPERATIVE && id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    memset(value, 0, sizeof(*value));
+    if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+        value->cooperative = launch->is_cooperative;
+    }
+    return CUDA_SUCCESS;
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
                           void **extra)
 {
@@ -281,6 +309,9 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigne
                                    unsigned block_z, unsigned shared_bytes, CUstream stream,
                                    void **parameters)
 {
-    return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
-                          stream, parameters, NULL);
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+    const CUlaunchConfig config = {grid_x,  grid_y,       grid_z, block_x,    block_y,
+                                   block_z, shared_bytes, stream, &attribute, 1};
+
+    return launch_with(&config, function, parameters, NULL);
 }

@@ -237,6 +237,43 @@ CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
     return take_patiently(bytes, true, address);
 }
 
+/* The host shares this memory with the device, so advice, prefetching and attaching change nothing.
+ */
+static CUresult check_managed(CUdeviceptr address, size_t bytes)
+{
+    struct memory_block block;
+
+    DRIVER_ENTER(driver_enter_context);
+    return memory_find(address, &block) && block.is_managed &&
+                   bytes <= block.address + block.bytes - address
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise advice,
+                        CUmemLocation location)
+{
+    (void)advice;
+    (void)location;
+    return check_managed(address, bytes);
+}
+
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location,
+                               unsigned flags, CUstream stream)
+{
+    (void)location;
+    (void)flags;
+    (void)stream;
+    return check_managed(address, bytes);
+}
+
+CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags)
+{
+    (void)stream;
+    (void)flags;
+    return check_managed(address, bytes);
+}
+
 CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
                             unsigned element)
 {

@@ -1,11 +1,13 @@
 /*
  * Device code: modules and libraries from PTX text and from fat binaries, of which the newest PTX
- * that the device can run is taken. Machine code is refused. A library's text is translated when
- * something of it is first asked for, a module's at once, as CUDA does.
+ * that the device can run is taken, or machine code if there is none. Machine code is that of this
+ * driver: a cubin with a section that has PTX. Any other is refused. A library's text is translated
+ * when something of it is first asked for, a module's at once, as CUDA does.
  *
  * The lock guards the list of modules and what is made on demand; it is held while a module is
  * translated.
  */
+#include "interpose/elf_file.h"
 #include "interpose/fatbin.h"
 #include "tests/ptx/driver/code.h"
 
@@ -66,41 +68,90 @@ static CUresult complain(CUresult result, const struct error_text *problem)
     return result;
 }
 
-/* A GPU prefers machine code for its architecture to PTX. */
-static bool is_preferred(const struct image *image)
+/* Whether the device can run machine code: of its major architecture, and not newer. */
+static bool is_for_device(const struct image *image)
 {
     unsigned capability = (unsigned)driver_settings()->capability;
 
-    return driver_settings()->with_machine_code && image->kind == IMAGE_ELF &&
-           image->architecture / 10 == capability / 10 && image->architecture <= capability;
+    return image->kind == IMAGE_ELF && image->architecture / 10 == capability / 10 &&
+           image->architecture <= capability;
 }
 
-/* Unpacks the newest PTX of a fat binary that the device can run. */
-static CUresult choose_ptx(struct bytes bytes, char **text, size_t *count)
+/* The newest images of a fat binary that the device can run; of kind IMAGE_UNKNOWN: none. */
+static void find_newest(struct bytes bytes, struct image *ptx, struct image *machine_code)
 {
     struct fatbin_reader reader = {.bytes = bytes};
     struct error_text problem;
     struct image image;
-    struct image best = {.architecture = 0};
-    bool is_machine_code = false;
+
+    *ptx = *machine_code = (struct image){.kind = IMAGE_UNKNOWN};
+    while (fatbin_next(&reader, &image, &problem) == CAPU_OK && reader.count == 1) {
+        if (image.kind == IMAGE_PTX && image.architecture >= ptx->architecture &&
+            (int)image.architecture <= driver_settings()->capability) {
+            *ptx = image;
+        } else if (is_for_device(&image) && image.architecture >= machine_code->architecture) {
+            *machine_code = image;
+        }
+    }
+}
+
+/* The PTX that machine code of this driver has. Null: it is other machine code. */
+static char *text_of_machine_code(struct bytes bytes)
+{
+    struct elf_file elf;
+    struct elf_section section;
+    struct error_text problem;
+
+    if (elf_file_open(bytes, &elf, &problem) != CAPU_OK) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < elf.section_count; i++) {
+        if (elf_file_section(&elf, i, &section) && section.name != NULL &&
+            strcmp(section.name, ".capuchin.ptx") == 0) {
+            return strndup((const char *)section.contents.data, section.contents.count);
+        }
+    }
+    return NULL;
+}
+
+static CUresult read_machine_code(const struct image *image, char **text, size_t *count)
+{
+    unsigned char *unpacked;
+    struct error_text problem;
+
+    if (fatbin_unpack(image, &unpacked, count, &problem) != CAPU_OK) {
+        return complain(CUDA_ERROR_INVALID_IMAGE, &problem);
+    }
+    *text = text_of_machine_code((struct bytes){unpacked, *count});
+    free(unpacked);
+    *count = *text != NULL ? strlen(*text) : 0;
+    return *text != NULL ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+/* What the device runs of a fat binary. */
+static CUresult choose_ptx(struct bytes bytes, char **text, size_t *count)
+{
+    struct error_text problem;
+    struct image ptx;
+    struct image machine_code;
     unsigned char *unpacked;
 
-    while (fatbin_next(&reader, &image, &problem) == CAPU_OK && reader.count == 1) {
-        if (image.kind == IMAGE_PTX && image.architecture >= best.architecture &&
-            (int)image.architecture <= driver_settings()->capability) {
-            best = image;
+    find_newest(bytes, &ptx, &machine_code);
+    if (machine_code.kind == IMAGE_ELF &&
+        (ptx.kind != IMAGE_PTX || driver_settings()->with_machine_code)) {
+        CUresult result = read_machine_code(&machine_code, text, count);
+
+        if (result != CUDA_ERROR_NO_BINARY_FOR_GPU || ptx.kind != IMAGE_PTX) {
+            return result;
         }
-        is_machine_code |= is_preferred(&image);
-    }
-    if (is_machine_code) { /* can be loaded, and has no functions */
-        *text = strdup(".version 7.0\n.target sm_80\n.address_size 64\n");
+        *text = strdup(".version 7.0\n.target sm_80\n.address_size 64\n"); /* no functions */
         *count = *text != NULL ? strlen(*text) : 0;
         return *text != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (best.architecture == 0) {
+    if (ptx.kind != IMAGE_PTX) {
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
-    if (fatbin_unpack(&best, &unpacked, count, &problem) != CAPU_OK) {
+    if (fatbin_unpack(&ptx, &unpacked, count, &problem) != CAPU_OK) {
         return complain(CUDA_ERROR_INVALID_IMAGE, &problem);
     }
     *text = (char *)unpacked;

@@ -30,6 +30,37 @@
        int k, const float *alpha, const float *a, int lda, long long int a_stride, const float *b, \
        int ldb, long long int b_stride, const float *beta, float *c, int ldc,                      \
        long long int c_stride, int count))                                                         \
+    X(cublasDgemmStridedBatched,                                                                   \
+      (cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,    \
+       int k, const double *alpha, const double *a, int lda, long long int a_stride,               \
+       const double *b, int ldb, long long int b_stride, const double *beta, double *c, int ldc,   \
+       long long int c_stride, int count))                                                         \
+    X(cublasHgemm, (cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,     \
+                    int m, int n, int k, const __half *alpha, const __half *a, int lda,            \
+                    const __half *b, int ldb, const __half *beta, __half *c, int ldc))             \
+    X(cublasHgemmStridedBatched,                                                                   \
+      (cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,    \
+       int k, const __half *alpha, const __half *a, int lda, long long int a_stride,               \
+       const __half *b, int ldb, long long int b_stride, const __half *beta, __half *c, int ldc,   \
+       long long int c_stride, int count))                                                         \
+    X(cublasSgemmEx,                                                                               \
+      (cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,    \
+       int k, const float *alpha, const void *a, cudaDataType a_type, int lda, const void *b,      \
+       cudaDataType b_type, int ldb, const float *beta, void *c, cudaDataType c_type, int ldc))    \
+    X(cublasSgemmBatched,                                                                          \
+      (cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,    \
+       int k, const float *alpha, const float *const a[], int lda, const float *const b[],         \
+       int ldb, const float *beta, float *const c[], int ldc, int count))                          \
+    X(cublasHgemmBatched,                                                                          \
+      (cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,    \
+       int k, const __half *alpha, const __half *const a[], int lda, const __half *const b[],      \
+       int ldb, const __half *beta, __half *const c[], int ldc, int count))                        \
+    X(cublasGemmBatchedEx,                                                                         \
+      (cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,    \
+       int k, const void *alpha, const void *const a[], cudaDataType a_type, int lda,              \
+       const void *const b[], cudaDataType b_type, int ldb, const void *beta, void *const c[],     \
+       cudaDataType c_type, int ldc, int count, cublasComputeType_t compute,                       \
+       cublasGemmAlgo_t algorithm))                                                                \
     X(cublasGemmEx,                                                                                \
       (cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,    \
        int k, const void *alpha, const void *a, cudaDataType a_type, int lda, const void *b,       \
@@ -139,6 +170,8 @@
     X(CUDA_R_64F, 1)                                  \
     X(CUDA_R_16F, 2)                                  \
     X(CUDA_R_16BF, 14)                                \
+    X(CUBLAS_COMPUTE_16F, 64)                         \
+    X(CUBLAS_COMPUTE_64F, 70)                         \
     X(CUBLAS_COMPUTE_32F, 68)                         \
     X(CUBLAS_COMPUTE_32F_PEDANTIC, 69)                \
     X(CUBLAS_COMPUTE_32F_FAST_16F, 74)                \

@@ -18,6 +18,7 @@ typedef unsigned cublasComputeType_t;
 typedef int cublasGemmAlgo_t; /* the default is negative */
 typedef unsigned cudaDataType;
 typedef cudaDataType cudaDataType_t;
+typedef uint16_t __half; /* its bits */
 typedef unsigned cublasLtMatrixLayoutAttribute_t;
 typedef unsigned cublasLtMatmulDescAttributes_t;
 typedef unsigned cublasLtMatmulPreferenceAttributes_t;

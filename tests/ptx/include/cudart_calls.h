@@ -39,6 +39,8 @@
     X(cudaMallocManaged, (void **address, size_t bytes, unsigned int flags))                       \
     X(cudaMallocPitch, (void **address, size_t *pitch, size_t width, size_t height))               \
     X(cudaMalloc3D, (struct cudaPitchedPtr * address, struct cudaExtent extent))                   \
+    X(cudaMemAdvise, (const void *address, size_t bytes, enum cudaMemoryAdvise advice,             \
+                      struct cudaMemLocation location))                                            \
     X(cudaFree, (void *address))                                                                   \
     X(cudaMallocHost, (void **address, size_t bytes))                                              \
     X(cudaHostAlloc, (void **address, size_t bytes, unsigned int flags))                           \
@@ -79,6 +81,13 @@
     X(cudaGraphAddKernelNode,                                                                      \
       (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,     \
        const struct cudaKernelNodeParams *params))                                                 \
+    X(cudaGraphAddMemcpyNode,                                                                      \
+      (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,     \
+       const struct cudaMemcpy3DParms *params))                                                    \
+    X(cudaGraphAddHostNode,                                                                        \
+      (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,     \
+       const struct cudaHostNodeParams *params))                                                   \
+    X(cudaGraphClone, (cudaGraph_t * clone, cudaGraph_t graph))                                    \
     X(cudaGraphAddMemcpyNode1D,                                                                    \
       (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,     \
        void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind))                        \
@@ -123,6 +132,18 @@
     X(cudaMemset2DAsync, _ptsz,                                                                   \
       (void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),      \
       (to, pitch, value, width, height, stream))                                                  \
+    X(cudaMemset3D, _ptds, (struct cudaPitchedPtr to, int value, struct cudaExtent extent),       \
+      (to, value, extent))                                                                        \
+    X(cudaMemset3DAsync, _ptsz,                                                                   \
+      (struct cudaPitchedPtr to, int value, struct cudaExtent extent, cudaStream_t stream),       \
+      (to, value, extent, stream))                                                                \
+    X(cudaMemPrefetchAsync, _ptsz,                                                                \
+      (const void *address, size_t bytes, struct cudaMemLocation location, unsigned int flags,    \
+       cudaStream_t stream),                                                                      \
+      (address, bytes, location, flags, stream))                                                  \
+    X(cudaStreamAttachMemAsync, _ptsz,                                                            \
+      (cudaStream_t stream, void *address, size_t bytes, unsigned int flags),                     \
+      (stream, address, bytes, flags))                                                            \
     X(cudaMemcpyToSymbol, _ptds,                                                                  \
       (const void *symbol, const void *from, size_t bytes, size_t offset,                         \
        enum cudaMemcpyKind kind),                                                                 \
@@ -194,10 +215,6 @@
     X(cudaDestroyTextureObject)             \
     X(cudaCreateSurfaceObject)              \
     X(cudaDestroySurfaceObject)             \
-    X(cudaMemset3D)                         \
-    X(cudaMemset3DAsync)                    \
-    X(cudaMemAdvise)                        \
-    X(cudaMemPrefetchAsync)                 \
     X(cudaMemRangeGetAttribute)             \
     X(cudaMemcpyPeer)                       \
     X(cudaMemcpyPeerAsync)                  \
@@ -213,12 +230,10 @@
     X(cudaMemPoolSetAccess)                 \
     X(cudaDeviceSetMemPool)                 \
     X(cudaDeviceGetMemPool)                 \
-    X(cudaGraphAddMemcpyNode)               \
     X(cudaGraphAddDependencies)             \
     X(cudaStreamGetCaptureInfo)             \
     X(cudaStreamSetAttribute)               \
     X(cudaStreamGetAttribute)               \
-    X(cudaStreamAttachMemAsync)             \
     X(cudaFuncSetSharedMemConfig)           \
     X(cudaDeviceSetSharedMemConfig)         \
     X(cudaDeviceGetSharedMemConfig)         \

@@ -24,6 +24,7 @@ enum cudaFuncCache { cudaFuncCachePreferNone };
 enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1 };            /* the driver's numbers */
 enum cudaMemPoolAttr { cudaMemPoolReuseFollowEventDependencies = 1 }; /* the same */
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone };
+enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1 }; /* the driver's numbers */
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal };
 
 typedef CUstream cudaStream_t;
@@ -53,6 +54,16 @@ struct cudaKernelNodeParams {
     unsigned int sharedMemBytes;
     void **kernelParams;
     void **extra;
+};
+
+struct cudaHostNodeParams {
+    cudaHostFn_t fn;
+    void *userData;
+};
+
+struct cudaMemLocation {
+    unsigned type;
+    int id;
 };
 
 struct cudaMemsetParams {

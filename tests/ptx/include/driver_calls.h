@@ -70,11 +70,14 @@
     X(cuMemPoolGetAttribute, , 11020,                                                              \
       (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
     X(cuMemPoolTrimTo, , 11020, (CUmemoryPool pool, size_t bytes))                                 \
+    X(cuMemAdvise, _v2, 12020,                                                                     \
+      (CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location))            \
     X(cuStreamCreate, , 2000, (CUstream * stream, unsigned flags))                                 \
     X(cuStreamCreateWithPriority, , 5050, (CUstream * stream, unsigned flags, int priority))       \
     X(cuStreamDestroy, _v2, 4000, (CUstream stream))                                               \
     X(cuGraphInstantiateWithFlags, , 11040,                                                        \
       (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                               \
+    X(cuGraphClone, , 10000, (CUgraph * clone, CUgraph graph))                                     \
     X(cuGraphDestroy, , 10000, (CUgraph graph))                                                    \
     X(cuGraphExecDestroy, , 10000, (CUgraphExec exec))                                             \
     X(cuGraphCreate, , 10000, (CUgraph * graph, unsigned flags))                                   \
@@ -87,6 +90,8 @@
       (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS * params))                                        \
     X(cuGraphKernelNodeSetParams, _v2, 12000,                                                      \
       (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params))                                   \
+    X(cuGraphKernelNodeGetAttribute, , 11000,                                                      \
+      (CUgraphNode node, unsigned id, CUlaunchAttributeValue * value))                             \
     X(cuGraphAddMemcpyNode, , 10000,                                                               \
       (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count,                 \
        const CUDA_MEMCPY3D *params, CUcontext context))                                            \
@@ -301,6 +306,13 @@
       (event, PER_THREAD(stream)))                                                                 \
     X(cuEventRecordWithFlags, , 11010, 11010, _ptsz,                                               \
       (CUevent event, CUstream stream, unsigned flags), (event, PER_THREAD(stream), flags))        \
+    X(cuMemPrefetchAsync, _v2, 12020, 12020, _ptsz,                                                \
+      (CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned flags,                  \
+       CUstream stream),                                                                           \
+      (address, bytes, location, flags, PER_THREAD(stream)))                                       \
+    X(cuStreamAttachMemAsync, , 6000, 7000, _ptsz,                                                 \
+      (CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags),                        \
+      (PER_THREAD(stream), address, bytes, flags))                                                 \
     X(cuLaunchHostFunc, , 10000, 10000, _ptsz,                                                     \
       (CUstream stream, CUhostFn function, void *argument),                                        \
       (PER_THREAD(stream), function, argument))
@@ -326,7 +338,6 @@
 /* X(name, symbol suffix, version): calls that exist and are refused with NOT_SUPPORTED; stderr says
    which. */
 #define DRIVER_REFUSED_CALLS(X)                \
-    X(cuGraphClone, , 10000)                   \
     X(cuGraphAddMemAllocNode, , 11040)         \
     X(cuGraphConditionalHandleCreate, , 12030) \
     X(cuIpcGetEventHandle, , 4010)             \
@@ -336,7 +347,6 @@
     X(cuIpcCloseMemHandle, , 4010)             \
     X(cuCtxEnablePeerAccess, , 4000)           \
     X(cuCtxDisablePeerAccess, , 4000)          \
-    X(cuMemAdvise, _v2, 12020)                 \
     X(cuMemAddressReserve, , 10020)            \
     X(cuMemAddressFree, , 10020)               \
     X(cuMemCreate, , 10020)                    \
@@ -367,11 +377,9 @@
     X(cuStreamWriteValue32, _v2, 11070, 11070, _ptsz)              \
     X(cuStreamWriteValue64, _v2, 11070, 11070, _ptsz)              \
     X(cuStreamBatchMemOp, _v2, 11070, 11070, _ptsz)                \
-    X(cuStreamAttachMemAsync, , 6000, 7000, _ptsz)                 \
     X(cuMemcpyPeer, , 4000, 7000, _ptds)                           \
     X(cuMemcpyPeerAsync, , 4000, 7000, _ptsz)                      \
     X(cuMemcpyBatchAsync, _v2, 13000, 13000, _ptsz)                \
-    X(cuMemcpy3DBatchAsync, _v2, 13000, 13000, _ptsz)              \
-    X(cuMemPrefetchAsync, _v2, 12020, 12020, _ptsz)
+    X(cuMemcpy3DBatchAsync, _v2, 13000, 13000, _ptsz)
 
 #endif

@@ -51,6 +51,7 @@ typedef unsigned CUlibraryOption;
 typedef unsigned CUmoduleLoadingMode;
 typedef unsigned CUfunctionLoadingState;
 typedef unsigned CUmemPool_attribute;
+typedef unsigned CUmem_advise;
 typedef unsigned CUgraphNodeType;
 typedef unsigned CUgraphExecUpdateResult;
 typedef unsigned CUstreamCaptureMode;
@@ -107,13 +108,15 @@ typedef struct {
     size_t Depth;
 } CUDA_MEMCPY3D;
 
+typedef union {
+    char pad[64];
+    int cooperative;
+} CUlaunchAttributeValue;
+
 typedef struct {
     unsigned id;
     char pad[4];
-    union {
-        char pad[64];
-        int cooperative;
-    } value;
+    CUlaunchAttributeValue value;
 } CUlaunchAttribute;
 
 typedef struct {
@@ -157,6 +160,11 @@ typedef struct {
     CUhostFn fn;
     void *userData;
 } CUDA_HOST_NODE_PARAMS;
+
+typedef struct {
+    unsigned type;
+    int id;
+} CUmemLocation;
 
 typedef struct {
     CUgraphExecUpdateResult result;

@@ -1,8 +1,10 @@
 /* Writers of device code, see device_code.h. */
 #include "tests/unit/interpose/device_code.h"
 
-#include <check.h>
+#include "interpose/ptx.h"
+
 #include <elf.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +18,19 @@
 
 enum { SECTIONS_MOST = 32, NAMES_MOST = 2048 };
 
+/* Ends the program, which need not be a test. */
+static void require(bool is_true)
+{
+    if (!is_true) {
+        fprintf(stderr, "device_code.c: no memory, or a limit of this file\n");
+        abort();
+    }
+}
+
 void buffer_put(struct buffer *buffer, const void *bytes, size_t count)
 {
     buffer->data = realloc(buffer->data, buffer->count + count + 1);
-    ck_assert_ptr_nonnull(buffer->data);
+    require(buffer->data != NULL);
     if (count > 0) {
         memcpy(buffer->data + buffer->count, bytes, count);
     }
@@ -62,7 +73,7 @@ void write_elf(struct buffer *buffer, unsigned type, unsigned machine,
     Elf64_Shdr headers[SECTIONS_MOST] = {{0}};
     struct buffer names = {0};
 
-    ck_assert_uint_le(count + 2, SECTIONS_MOST);
+    require(count + 2 <= SECTIONS_MOST);
     buffer_put(buffer, &header, sizeof(header));
     buffer_put(&names, "", 1);
     for (size_t i = 0; i < count; i++) {
@@ -93,7 +104,7 @@ static void write_info(struct buffer *info, const struct written_kernel *kernel)
     info->data[2] = 4;
     info->data[3] = 0;
     buffer_number(info, 0x82, 4);
-    for (unsigned i = 0; i < 8 && kernel->sizes[i] != 0; i++) {
+    for (unsigned i = 0; i < PARAMETERS_MOST && kernel->sizes[i] != 0; i++) {
         unsigned bytes = kernel->sizes[i];
         unsigned alignment = bytes >= 8 ? 8 : bytes;
 
@@ -111,8 +122,9 @@ static void write_info(struct buffer *info, const struct written_kernel *kernel)
     buffer_number(info, offset, 2);
 }
 
-void write_cubin(struct buffer *buffer, bool is_relocatable, const struct written_kernel *kernels,
-                 size_t count)
+/* A cubin, with a section of `text` unless that is empty. */
+static void write_kernels(struct buffer *buffer, bool is_relocatable,
+                          const struct written_kernel *kernels, size_t count, struct bytes text)
 {
     struct written_section sections[SECTIONS_MOST];
     struct buffer infos[SECTIONS_MOST] = {{0}};
@@ -120,7 +132,7 @@ void write_cubin(struct buffer *buffer, bool is_relocatable, const struct writte
     struct buffer names = {0};
     char texts[SECTIONS_MOST][NAMES_MOST / SECTIONS_MOST];
 
-    ck_assert_uint_le(count + 4, SECTIONS_MOST);
+    require(count + 5 <= SECTIONS_MOST);
     buffer_put(&names, "", 1);
     buffer_put(&symbols, &(Elf64_Sym){0}, sizeof(Elf64_Sym));
     for (size_t i = 0; i < count; i++) {
@@ -132,19 +144,57 @@ void write_cubin(struct buffer *buffer, bool is_relocatable, const struct writte
         buffer_put(&symbols, &symbol, sizeof(symbol));
         buffer_put(&names, kernels[i].name, strlen(kernels[i].name) + 1);
         write_info(&infos[i], &kernels[i]);
-        ck_assert_int_lt(snprintf(texts[i], sizeof(texts[i]), ".nv.info.%s", kernels[i].name),
-                         (int)sizeof(texts[i]));
+        require(snprintf(texts[i], sizeof(texts[i]), ".nv.info.%s", kernels[i].name) <
+                (int)sizeof(texts[i]));
         sections[i] = (struct written_section){texts[i], SHT_LOPROC, -1u, buffer_bytes(&infos[i])};
     }
     sections[count] = (struct written_section){".strtab", SHT_STRTAB, -1u, buffer_bytes(&names)};
     sections[count + 1] =
         (struct written_section){".symtab", SHT_SYMTAB, (unsigned)count, buffer_bytes(&symbols)};
-    write_elf(buffer, is_relocatable ? ET_REL : ET_EXEC, 190, sections, count + 2);
+    sections[count + 2] = (struct written_section){MACHINE_CODE_SECTION, SHT_PROGBITS, -1u, text};
+    write_elf(buffer, is_relocatable ? ET_REL : ET_EXEC, 190, sections,
+              count + (text.count > 0 ? 3 : 2));
     for (size_t i = 0; i < count; i++) {
         free(infos[i].data);
     }
     free(symbols.data);
     free(names.data);
+}
+
+void write_cubin(struct buffer *buffer, bool is_relocatable, const struct written_kernel *kernels,
+                 size_t count)
+{
+    write_kernels(buffer, is_relocatable, kernels, count, (struct bytes){NULL, 0});
+}
+
+static void describe(struct written_kernel *kernel, const struct ptx_function *function)
+{
+    require(function->parameter_count <= PARAMETERS_MOST);
+    kernel->name = strndup(function->name.text, function->name.length);
+    require(kernel->name != NULL);
+    for (size_t i = 0; i < function->parameter_count; i++) {
+        kernel->sizes[i] = function->parameters[i].bytes;
+    }
+}
+
+void write_machine_code(struct buffer *buffer, struct bytes text)
+{
+    struct written_kernel kernels[SECTIONS_MOST] = {{NULL, {0}, false}};
+    struct ptx_module module;
+    size_t count = 0;
+
+    require(ptx_parse((const char *)text.data, text.count, &module, NULL) == CAPU_OK);
+    for (size_t i = 0; i < module.function_count; i++) {
+        if (module.functions[i].is_kernel) {
+            require(count < SECTIONS_MOST);
+            describe(&kernels[count++], &module.functions[i]);
+        }
+    }
+    write_kernels(buffer, false, kernels, count, text);
+    for (size_t i = 0; i < count; i++) {
+        free((char *)(uintptr_t)kernels[i].name);
+    }
+    ptx_finish(&module);
 }
 
 /* The contents of an image as they are stored. */
@@ -160,7 +210,7 @@ static void pack(struct buffer *packed, const struct written_image *image)
         int most = LZ4_compressBound((int)contents.count);
 
         packed->data = malloc((size_t)most);
-        ck_assert_ptr_nonnull(packed->data);
+        require(packed->data != NULL);
         packed->count = (size_t)LZ4_compress_default(
             (const char *)contents.data, (char *)packed->data, (int)contents.count, most);
     }
@@ -170,11 +220,11 @@ static void pack(struct buffer *packed, const struct written_image *image)
         size_t most = ZSTD_compressBound(contents.count);
 
         packed->data = malloc(most);
-        ck_assert_ptr_nonnull(packed->data);
+        require(packed->data != NULL);
         packed->count = ZSTD_compress(packed->data, most, contents.data, contents.count, 3);
     }
 #endif
-    ck_assert_ptr_nonnull(packed->data);
+    require(packed->data != NULL);
 }
 
 void write_fatbin(struct buffer *buffer, const struct written_image *images, size_t count)

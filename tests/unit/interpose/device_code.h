@@ -1,7 +1,7 @@
 /*
  * Writes device code as nvcc does, byte by byte, so that the readers can be tested without a
  * toolkit: cubins, fat binaries and the host's ELF files around them. Buffers grow; memory that
- * runs out ends the test. Free a buffer with free(data).
+ * runs out ends the program. Free a buffer with free(data).
  */
 #ifndef CAPU_TESTS_UNIT_INTERPOSE_DEVICE_CODE_H
 #define CAPU_TESTS_UNIT_INTERPOSE_DEVICE_CODE_H
@@ -30,14 +30,21 @@ struct written_section {
 void write_elf(struct buffer *buffer, unsigned type, unsigned machine,
                const struct written_section *sections, size_t count);
 
+enum { PARAMETERS_MOST = 12 };
+
 struct written_kernel {
     const char *name;
-    unsigned sizes[8]; /* of its parameters, in order; 0 after the last */
-    bool is_wide;      /* described as blocks over 4 KiB are */
+    unsigned sizes[PARAMETERS_MOST]; /* of its parameters, in order; 0 after the last */
+    bool is_wide;                    /* described as blocks over 4 KiB are */
 };
 
 void write_cubin(struct buffer *buffer, bool is_relocatable, const struct written_kernel *kernels,
                  size_t count);
+
+/* A cubin of what the driver of tests/ptx takes for machine code: the kernels of a PTX text, which
+   is in a section that other readers skip. */
+#define MACHINE_CODE_SECTION ".capuchin.ptx"
+void write_machine_code(struct buffer *buffer, struct bytes text);
 
 struct written_image {
     unsigned kind; /* 1 PTX, 2 ELF */
