@@ -11,6 +11,7 @@
 typedef unsigned cublasStatus_t;
 typedef struct cublasContext *cublasHandle_t;
 typedef void *cublasLtHandle;
+typedef uint16_t __half; /* its bits */
 
 enum blas_status {
     BLAS_SUCCESS = 0,
@@ -86,6 +87,31 @@ enum { BLAS_POINTERS_ON_HOST = 0 };
        long long stride_b, const float *beta, float *c, int ldc, long long stride_c, int count),   \
       (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, \
        c, ldc, stride_c, count))                                                                   \
+    X(cublasDgemmStridedBatched,                                                                   \
+      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
+       const double *alpha, const double *a, int lda, long long stride_a, const double *b,         \
+       int ldb, long long stride_b, const double *beta, double *c, int ldc, long long stride_c,    \
+       int count),                                                                                 \
+      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, \
+       c, ldc, stride_c, count))                                                                   \
+    X(cublasHgemm,                                                                                 \
+      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
+       const __half *alpha, const __half *a, int lda, const __half *b, int ldb,                    \
+       const __half *beta, __half *c, int ldc),                                                    \
+      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))            \
+    X(cublasHgemmStridedBatched,                                                                   \
+      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
+       const __half *alpha, const __half *a, int lda, long long stride_a, const __half *b,         \
+       int ldb, long long stride_b, const __half *beta, __half *c, int ldc, long long stride_c,    \
+       int count),                                                                                 \
+      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, \
+       c, ldc, stride_c, count))                                                                   \
+    X(cublasSgemmEx,                                                                               \
+      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
+       const float *alpha, const void *a, unsigned type_a, int lda, const void *b,                 \
+       unsigned type_b, int ldb, const float *beta, void *c, unsigned type_c, int ldc),            \
+      (handle, transpose_a, transpose_b, m, n, k, alpha, a, type_a, lda, b, type_b, ldb, beta, c,  \
+       type_c, ldc))                                                                               \
     X(cublasGemmEx,                                                                                \
       (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
        const void *alpha, const void *a, unsigned type_a, int lda, const void *b, unsigned type_b, \

@@ -14,7 +14,7 @@ struct product {
 /* The largest scalar: a complex number of two doubles. */
 enum { SCALAR_BYTES = 16 };
 
-/* Scalars of an element type that is a float, or of doubles; other types keep C's old value. */
+/* Scalars that are floats, doubles or halves; other types keep C's old value. */
 static bool is_zero(const void *beta, int type)
 {
     switch (type) {
@@ -22,6 +22,8 @@ static bool is_zero(const void *beta, int type)
         return *(const float *)beta == 0.0f;
     case 1: /* CUDA_R_64F */
         return *(const double *)beta == 0.0;
+    case 2: /* CUDA_R_16F */
+        return (*(const __half *)beta & 0x7fff) == 0;
     default:
         return false;
     }
@@ -84,15 +86,16 @@ static cublasStatus_t end(cublasStatus_t status, const char *name)
     return status;
 }
 
-/* The scalars' type, if it is float or double: by cublasComputeType_t, for a result of real
+/* The scalars' type, if it is float, double or half: by cublasComputeType_t, for a result of real
    numbers. -1: another one. */
 static int scalar_type(unsigned compute, int result_type)
 {
     bool is_real = result_type <= 2 || result_type == 14;
     bool is_float = compute == 68 || compute == 69 || (compute >= 74 && compute <= 77);
     bool is_double = compute == 70 || compute == 71;
+    bool is_half = compute == 64 || compute == 65;
 
-    return is_real && is_float ? 0 : is_real && is_double ? 1 : -1;
+    return !is_real ? -1 : is_float ? 0 : is_double ? 1 : is_half ? 2 : -1;
 }
 
 #define MATRIX(pointer, leading, apart, number, bytes)                               \
@@ -151,6 +154,64 @@ cublasStatus_t on_cublasSgemmStridedBatched(cublasHandle_t handle, unsigned tran
     CARRY_OUT(cublasSgemmStridedBatched, product,
               (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
                beta, c, ldc, stride_c, count));
+}
+
+cublasStatus_t on_cublasDgemmStridedBatched(cublasHandle_t handle, unsigned transpose_a,
+                                            unsigned transpose_b, int m, int n, int k,
+                                            const double *alpha, const double *a, int lda,
+                                            long long stride_a, const double *b, int ldb,
+                                            long long stride_b, const double *beta, double *c,
+                                            int ldc, long long stride_c, int count)
+{
+    struct product product = {SHAPE, 1, MATRIX(a, lda, stride_a, count, sizeof(*a)),
+                              MATRIX(b, ldb, stride_b, count, sizeof(*b)),
+                              MATRIX(c, ldc, stride_c, count, sizeof(*c))};
+
+    CARRY_OUT(cublasDgemmStridedBatched, product,
+              (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
+               beta, c, ldc, stride_c, count));
+}
+
+cublasStatus_t on_cublasHgemm(cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b,
+                              int m, int n, int k, const __half *alpha, const __half *a, int lda,
+                              const __half *b, int ldb, const __half *beta, __half *c, int ldc)
+{
+    struct product product = {SHAPE, 2, MATRIX(a, lda, 0, 1, sizeof(*a)),
+                              MATRIX(b, ldb, 0, 1, sizeof(*b)), MATRIX(c, ldc, 0, 1, sizeof(*c))};
+
+    CARRY_OUT(cublasHgemm, product,
+              (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
+}
+
+cublasStatus_t on_cublasHgemmStridedBatched(cublasHandle_t handle, unsigned transpose_a,
+                                            unsigned transpose_b, int m, int n, int k,
+                                            const __half *alpha, const __half *a, int lda,
+                                            long long stride_a, const __half *b, int ldb,
+                                            long long stride_b, const __half *beta, __half *c,
+                                            int ldc, long long stride_c, int count)
+{
+    struct product product = {SHAPE, 2, MATRIX(a, lda, stride_a, count, sizeof(*a)),
+                              MATRIX(b, ldb, stride_b, count, sizeof(*b)),
+                              MATRIX(c, ldc, stride_c, count, sizeof(*c))};
+
+    CARRY_OUT(cublasHgemmStridedBatched, product,
+              (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
+               beta, c, ldc, stride_c, count));
+}
+
+cublasStatus_t on_cublasSgemmEx(cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b,
+                                int m, int n, int k, const float *alpha, const void *a,
+                                unsigned type_a, int lda, const void *b, unsigned type_b, int ldb,
+                                const float *beta, void *c, unsigned type_c, int ldc)
+{
+    struct product product = {SHAPE, scalar_type(68, (int)type_c),
+                              MATRIX(a, lda, 0, 1, blas_element_bytes(type_a)),
+                              MATRIX(b, ldb, 0, 1, blas_element_bytes(type_b)),
+                              MATRIX(c, ldc, 0, 1, blas_element_bytes(type_c))};
+
+    CARRY_OUT(cublasSgemmEx, product,
+              (handle, transpose_a, transpose_b, m, n, k, alpha, a, type_a, lda, b, type_b, ldb,
+               beta, c, type_c, ldc));
 }
 
 cublasStatus_t on_cublasGemmEx(cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b,

@@ -1,6 +1,6 @@
 /* Compiled where NVIDIA's headers are installed: the functions of cuBLAS that the shim wraps have
    the parameters that they have there, or the declarations conflict. Those of cuBLASLt take
-   descriptions that are opaque to the shim. */
+   descriptions that are opaque to the shim; those of halves are for C++ there. */
 #include <cublas_v2.h>
 
 #define cublasStatus_t own_status

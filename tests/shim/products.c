@@ -24,6 +24,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(void *description, int attribute, 
                                               size_t bytes);
 
 enum { SIZE = 64, BUFFERS = 10, ELEMENTS = 3 * SIZE * SIZE, BYTES = ELEMENTS * 4 };
+enum { TYPE_HALF = 2 };
 enum { COMPUTE_FLOAT = 68, EPILOGUE = 7, BIAS = 8, EPILOGUE_BIAS = 4 };
 
 static struct {
@@ -156,9 +157,35 @@ static void multiply_some(cublasHandle_t handle, int from, int to)
     }
 }
 
+/* Halves and doubles, whatever the floats mean as such. */
+static void multiply_others(cublasHandle_t handle)
+{
+    static const __half one = 0x3c00;
+    static const __half zero = 0x8000; /* negative */
+    static const double double_one = 1.0;
+    static const double double_zero = 0.0;
+    static const float small = 0.01f;
+    static const float float_zero = 0.0f;
+    const __half *a = (const __half *)buffers[0];
+    const __half *b = (const __half *)buffers[1];
+    __half *c = (__half *)buffers[2];
+    const int n = SIZE;
+    const int m = SIZE / 2;
+
+    CHECK(cublasHgemm, handle, 0, 1, n, n, n, &one, a, n, b, n, &zero, c, n);
+    CHECK(cublasHgemmStridedBatched, handle, 0, 0, n, n, n, &one, b, n, n * n, c, n, 0, &one,
+          (__half *)buffers[3], n, n * n, 3);
+    CHECK(cublasSgemmEx, handle, 0, 0, n, n, n, &small, b, TYPE_HALF, n, c, TYPE_HALF, n,
+          &float_zero, buffers[4], 0, n);
+    CHECK(cublasDgemmStridedBatched, handle, 1, 0, m, m, m, &double_one, (const double *)buffers[3],
+          m, m * m, (const double *)buffers[4], m, m * m, &double_zero, (double *)buffers[5], m,
+          m * m, 3);
+}
+
 static void multiply(cublasHandle_t handle)
 {
     multiply_some(handle, 2, BUFFERS);
+    multiply_others(handle);
 }
 
 /* A graph for two results, with three buffers more as operands, and products outside of it. */
