@@ -1,8 +1,9 @@
 /* Finding the functions of cuBLAS, see blas_calls.h. */
-#define _GNU_SOURCE /* RTLD_NEXT */
 #include "interpose/shim/blas_calls.h"
 
-#include <dlfcn.h>
+#include "interpose/shim/log.h"
+#include "interpose/shim/next.h"
+
 #include <pthread.h>
 
 static struct blas_calls calls;
@@ -10,12 +11,13 @@ static struct blas_calls calls;
 /* In place of what is not there, whatever its parameters are. */
 static cublasStatus_t fail_missing(void)
 {
+    log_line("the program calls a function of cuBLAS, and no library that has it is loaded");
     return BLAS_NOT_INITIALIZED;
 }
 
 static void *find(const char *name)
 {
-    void *function = dlsym(RTLD_NEXT, name);
+    void *function = next_find("libcublas", name);
 
     return function != NULL ? function : (void *)(uintptr_t)fail_missing;
 }

@@ -6,12 +6,10 @@
  * The functions are exported under the names of NCCL, as those of cuBLAS are: a program that is
  * linked with the library reaches these first.
  */
-#define _GNU_SOURCE /* RTLD_NEXT */
 #include "interpose/shim/core.h"
 #include "interpose/shim/log.h"
+#include "interpose/shim/next.h"
 #include "interpose/shim/symbol.h"
-
-#include <dlfcn.h>
 
 typedef struct ncclComm *ncclComm_t;
 typedef struct {
@@ -42,15 +40,21 @@ static int refuse(const char *name, int ranks)
     return NCCL_INVALID_USAGE;
 }
 
-#define EXPORT(name, parameters, arguments, ranks)                              \
-    DRIVER_EXPORT int name parameters;                                          \
-    int name parameters                                                         \
-    {                                                                           \
-        int(*function) parameters = (int(*) parameters)dlsym(RTLD_NEXT, #name); \
-                                                                                \
-        if ((ranks) > 1 && core_takes(CALLER_PROGRAM, false)) {                 \
-            return refuse(#name, (ranks));                                      \
-        }                                                                       \
-        return function != NULL ? function arguments : NCCL_SYSTEM_ERROR;       \
+static int fail_missing(void)
+{
+    log_line("the program calls a function of NCCL, and no library that has it is loaded");
+    return NCCL_SYSTEM_ERROR;
+}
+
+#define EXPORT(name, parameters, arguments, ranks)                                  \
+    DRIVER_EXPORT int name parameters;                                              \
+    int name parameters                                                             \
+    {                                                                               \
+        int(*function) parameters = (int(*) parameters)next_find("libnccl", #name); \
+                                                                                    \
+        if ((ranks) > 1 && core_takes(CALLER_PROGRAM, false)) {                     \
+            return refuse(#name, (ranks));                                          \
+        }                                                                           \
+        return function != NULL ? function arguments : fail_missing();              \
     }
 NCCL_CALLS(EXPORT)

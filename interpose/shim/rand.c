@@ -4,18 +4,17 @@
  *
  * The array is an update: a call that the library rejects leaves it as it is.
  */
-#define _GNU_SOURCE /* RTLD_NEXT */
 #include "interpose/shim/rand_calls.h"
 
 #include "interpose/shim/capture.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/log.h"
+#include "interpose/shim/next.h"
 #include "interpose/shim/operands.h"
 #include "interpose/shim/symbol.h"
 
 #include "base/table.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -31,12 +30,13 @@ static struct {
 /* In place of what is not there, whatever its parameters are. */
 static curandStatus_t fail_missing(void)
 {
+    log_line("the program calls a function of cuRAND, and no library that has it is loaded");
     return RAND_NOT_INITIALIZED;
 }
 
 static void *find(const char *name)
 {
-    void *function = dlsym(RTLD_NEXT, name);
+    void *function = next_find("libcurand", name);
 
     return function != NULL ? function : (void *)(uintptr_t)fail_missing;
 }
