@@ -122,9 +122,9 @@ static bool check_open(const char *path, int descriptor)
         return false;
     }
     if (!has_loader(descriptor, &header)) {
-        say("run: %s is linked statically, so no library can be preloaded; link it dynamically "
+        say("run: %s %s linked statically, so no library can be preloaded; link it dynamically "
             "(CUDA's libraries may stay static)",
-            path);
+            path, header.e_type == ET_DYN ? "is a library, or" : "is");
         return false;
     }
     return true;

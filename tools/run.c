@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LIBRARY "libcapuchin-interpose.so"
@@ -176,6 +177,39 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     }
 }
 
+/* Whether a file of a path can be made. */
+static bool can_be_made(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int length = slash != NULL ? (int)(slash - path) + 1 : 0;
+
+    return snprintf(folder, sizeof(folder), "%.*s.", length, path) < PATH_MAX &&
+           access(folder, W_OK | X_OK) == 0;
+}
+
+/* Whether a file can be written when the program has run, which may take days. What an earlier run
+   has left there must not be taken for what this one writes, so it is deleted. */
+static bool check_output(const char *option, const char *path)
+{
+    struct stat file;
+
+    if (path == NULL) {
+        return true;
+    }
+    if (lstat(path, &file) != 0) {
+        if (errno == ENOENT && path[0] != '\0' && can_be_made(path)) {
+            return true;
+        }
+    } else if (S_ISDIR(file.st_mode)) {
+        errno = EISDIR;
+    } else if (access(path, W_OK) == 0 && (!S_ISREG(file.st_mode) || truncate(path, 0) == 0)) {
+        return true;
+    }
+    say("run: --%s %s: %s", option, path, strerror(errno));
+    return false;
+}
+
 /* The folder of this command, and a path from there. False: it does not exist. */
 static bool find_near(const char *path, char found[PATH_MAX])
 {
@@ -209,6 +243,17 @@ static bool find_library(char path[PATH_MAX])
     return true;
 }
 
+/* Whether the library can be preloaded. One that cannot is left out by the loader, which says so
+   and starts the program, without a budget. */
+static bool check_library(const char *path)
+{
+    if (dlopen(path, RTLD_LAZY | RTLD_LOCAL) == NULL) {
+        say("run: " LIBRARY " cannot be loaded: %s", dlerror());
+        return false;
+    }
+    return true;
+}
+
 /* The driver that the loader finds. */
 static bool find_driver(const char *library, char path[PATH_MAX])
 {
@@ -222,6 +267,10 @@ static bool find_driver(const char *library, char path[PATH_MAX])
     }
     is_found = dlinfo(driver, RTLD_DI_LINKMAP, &map) == 0 && realpath(map->l_name, path) != NULL;
     (void)dlclose(driver);
+    if (is_found && strcmp(path, library) == 0 && getenv("CAPU_RUN_MODE") != NULL) {
+        say("run: this command is itself run by `capuchin run`: leave one of the two out");
+        return false;
+    }
     if (!is_found || strcmp(path, library) == 0) {
         say("run: the driver that the library path leads to is %s itself; correct LD_LIBRARY_PATH, "
             "or name the driver with --driver",
@@ -301,7 +350,9 @@ static void become(const struct settings *settings)
     char driver[PATH_MAX];
 
     if (!program_file_find(settings->program[0], path) || !program_file_check(path) ||
-        !find_library(library)) {
+        !find_library(library) || !check_output("report", settings->report) ||
+        !check_output("operands", settings->operands) ||
+        !check_output("iterations", settings->iterations)) {
         return;
     }
     if (settings->driver == NULL) {
@@ -312,6 +363,9 @@ static void become(const struct settings *settings)
         say("run: --driver %s: %s", settings->driver, strerror(errno));
         return;
     }
+    if (!check_library(library)) {
+        return;
+    }
     if (!set_environment(settings, library, driver)) {
         say("run: the environment cannot be set: %s", strerror(errno));
         return;
@@ -319,7 +373,9 @@ static void become(const struct settings *settings)
     (void)fflush(NULL);
     (void)signal(SIGXFSZ, SIG_DFL); /* which this command ignores */
     (void)execv(path, settings->program);
-    say("run: %s: %s", path, strerror(errno));
+    say("run: %s: %s", path,
+        errno == ENOENT ? "the loader or the interpreter that it names is not there"
+                        : strerror(errno));
 }
 
 int run_main(int argc, char **argv)

@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "interpose/ordinals.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* The alignment that programs see on GPUs. */
@@ -120,7 +121,10 @@ static bool is_too_much(size_t bytes)
     if (bytes <= most && allocations.bytes <= most - bytes) {
         return false;
     }
-    log_line("%zu bytes more do not fit the budgets of device and host memory together", bytes);
+    log_line(
+        "cuMemAlloc: %zu bytes more do not fit the budgets of device and host memory together: "
+        "--budget is %" PRIu64 ", --host-budget %" PRIu64 ", and %" PRIu64 " bytes are allocated",
+        bytes, config->budget_bytes, config->host_budget_bytes, allocations.bytes);
     return true;
 }
 

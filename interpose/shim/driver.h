@@ -188,18 +188,20 @@ struct array_3d {
     unsigned format, channels, flags;
 };
 
-/* The beginning of CUmemAllocationProp */
+/* CUmemLocation. Type 0 is none; those from LOCATION_HOST on are of the host. */
+enum { LOCATION_DEVICE = 1, LOCATION_HOST = 2 };
+struct location {
+    int type;
+    int id;
+};
+
+/* The beginning of CUmemAllocationProp, and of CUmemPoolProps, which may also be managed. */
+enum { POOL_PINNED = 1, POOL_MANAGED = 2 };
 struct page_properties {
     int type;
     int handle_types;
-    struct {
-        int type;
-        int id;
-    } location;
+    struct location location;
 };
-
-/* CUmemLocationType */
-enum { LOCATION_DEVICE = 1 };
 
 /* The list that replaces a launch's array of parameters. */
 #define LAUNCH_END ((void *)0)

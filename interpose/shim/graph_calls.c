@@ -282,8 +282,9 @@ static void report_no_room(const struct graph *graph, const struct operands *ope
                            const char *open)
 {
     if (open != NULL) {
-        log_line("all %" PRIu64 " bytes are needed for %s, which is open: %s", operands->bytes,
-                 graph->name, open);
+        log_line("all %" PRIu64 " bytes are needed for %s, which is open: %s; what to do: "
+                 "docs/unmodified.md",
+                 operands->bytes, graph->name, open);
     } else {
         log_line("%" PRIu64 " bytes are needed at once for %s, which has %zu nodes",
                  operands->bytes, graph->name, graph->count);

@@ -94,7 +94,9 @@ static CUresult begin(CUfunction function, struct code_kernel *kernel, const str
     is_watched = verify_wait(kernel);
     result = core_begin(kernel->name);
     if (result == DRIVER_OUT_OF_MEMORY && kernel->reason != NULL && !kernel->is_trusted) {
-        log_line("all %" PRIu64 " bytes are needed for the kernel %s, which is open: %s",
+        log_line("all %" PRIu64
+                 " bytes are needed for the kernel %s, which is open: %s; what to do: "
+                 "docs/unmodified.md",
                  operands.bytes, kernel->name, kernel->reason);
     }
     if (result == DRIVER_SUCCESS) {

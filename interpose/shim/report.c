@@ -218,17 +218,11 @@ static void write_iterations(FILE *file, const capu_context *context)
             figures.stall_ns, figures.timed_count);
 }
 
-__attribute__((destructor)) static void write_report(void)
+static void write_report(const struct settings *settings)
 {
-    const struct settings *settings = settings_get();
-    FILE *file;
+    FILE *file = fopen(settings->report_path, "we");
     bool is_written;
 
-    if (!settings->is_managed || settings->report_path == NULL || core_context() == NULL ||
-        !core_takes(CALLER_PROGRAM, false)) {
-        return;
-    }
-    file = fopen(settings->report_path, "we");
     if (file == NULL) {
         log_line("the report %s cannot be written: %s", settings->report_path, strerror(errno));
         return;
@@ -245,6 +239,22 @@ __attribute__((destructor)) static void write_report(void)
     }
     is_written = ferror(file) == 0;
     if (fclose(file) != 0 || !is_written) {
-        log_line("the report %s cannot be written", settings->report_path);
+        log_line("the report %s cannot be written: %s", settings->report_path, strerror(errno));
+    }
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    const struct settings *settings = settings_get();
+
+    if (!settings->is_managed || core_context() == NULL || !core_takes(CALLER_PROGRAM, false)) {
+        return;
+    }
+    /* Waits for the thread that writes the file, and for no work of the device. */
+    if (settings->iterations_path != NULL && capu_flush(core_context()) != CAPU_OK) {
+        log_line("--iterations: %s", capu_last_error(core_context()));
+    }
+    if (settings->report_path != NULL) {
+        write_report(settings);
     }
 }

@@ -5,8 +5,6 @@
 #include "tests/shim/programs.h"
 #include "tests/support/suite.h"
 
-#define ALONE \
-    SANITIZERS "LD_LIBRARY_PATH=" DRIVER_FOLDER " PTX_DRIVER_MEMORY=64MiB PTX_DRIVER_FOREIGN=1 "
 #define RUN ALONE "CAPUCHIN_DEVICE=host " CAPUCHIN_COMMAND " run "
 
 static char alone[OUTPUT_BYTES];
@@ -38,10 +36,7 @@ static void check_same(const char *part, const char *options)
 
 static void expect(const char *command, int code, const char *text)
 {
-    int status = run_command(command, output);
-
-    ck_assert_msg(status == code, "%s: %d\n%s", command, status, output);
-    check_contains(output, text);
+    check_run(command, code, text, output);
 }
 
 /* An allocation of 8 MiB of which each launch touches 1 MiB. */

@@ -1,18 +1,14 @@
 /*
  * capuchin run: programs that compute the same under a budget as alone, over a driver that executes
- * their PTX on this machine; what is refused; and wrong usage of the command.
+ * their PTX on this machine; and what is refused.
  */
 #include "tests/shim/programs.h"
 #include "tests/support/suite.h"
-#include "tests/unit/interpose/device_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define ALONE \
-    SANITIZERS "LD_LIBRARY_PATH=" DRIVER_FOLDER " PTX_DRIVER_MEMORY=64MiB PTX_DRIVER_FOREIGN=1 "
 #define RUN ALONE "CAPUCHIN_DEVICE=host CAPUCHIN_WAIT_FOR_PLAN=1 " CAPUCHIN_COMMAND " run "
 
 static char alone[OUTPUT_BYTES];
@@ -50,10 +46,7 @@ static void check_same(const char *part, const char *options)
 
 static void expect(const char *command, int code, const char *text)
 {
-    int status = run_command(command, output);
-
-    ck_assert_msg(status == code, "%s: %d\n%s", command, status, output);
-    check_contains(output, text);
+    check_run(command, code, text, output);
 }
 
 /* The program's twelve tensors have 3 MiB. */
@@ -72,6 +65,7 @@ START_TEST(test_same_results)
     check_same("boxes", "--budget 600KiB");
     check_same("boxes", "--budget 600KiB --strict");
     check_same("queries", "--budget 2MiB");
+    check_same("pools", "--budget 600KiB");
     check_same("forms", "--budget 600KiB");
     check_same("reload", "--budget 1700KiB");
     check_same("forked", "--budget 600KiB");
@@ -205,8 +199,6 @@ START_TEST(test_operands)
     check_contains(output, " 262144, update 0x");
     check_contains(output, "\n1 done\n2 ");
     check_contains(output, "\n88 done\n");
-    expect(RUN "--operands /nowhere/list " WORK " train", 0,
-           "capuchin: the list of operands /nowhere/list cannot be written: No such file");
     expect(RUN "--operands /dev/full " WORK " train", 0,
            "capuchin: the list of operands cannot be written: No space left");
 }
@@ -231,6 +223,8 @@ START_TEST(test_products)
     check_same_program(PRODUCTS, "graphs", "--budget 300KiB --strict");
     check_same_program(PRODUCTS, "vectors", "--budget 272KiB");
     check_same_program(PRODUCTS, "vectors", "--budget 272KiB --strict");
+    /* The library is in the scope of a plug-in only. */
+    check_same_program(PLUGIN, "lt", "--budget 272KiB");
 }
 END_TEST
 
@@ -293,6 +287,11 @@ START_TEST(test_refusals)
                            "which is open: an address that no parameter gives");
     expect(RUN "--budget 2MiB --report /dev/stdout " WORK " open 12", 0,
            ", 0 launches, at most 0 bytes of operands, 1 launches failed\n");
+    expect(RUN "--report /dev/stdout " WORK " pools host", 0,
+           "host 801\nmanaged 801\ndefault 801\n");
+    check_contains(output, "capuchin: refused: cuMemPoolCreate for memory of the host or managed");
+    check_contains(output, "capuchin: refused: cuMemGetMemPool for memory of the host or managed");
+    check_contains(output, "\nrefused: a memory pool of the host or of managed memory\n");
     /* The context cannot be created. */
     expect(RUN "--budget 1 " WORK " queries", 1, "the program cannot be put under a budget: ");
     check_contains(output, "error 801");
@@ -356,143 +355,6 @@ START_TEST(test_refused_functions)
 }
 END_TEST
 
-/* Writes a fat binary with the PTX of kernels.ptx, for 8.0, and machine code of its kernels;
-   "scale" has other parameters there if the last of them has another size. */
-static void write_image(const char *path, unsigned architecture, unsigned last_bytes)
-{
-    const struct written_kernel kernels[] = {{"scale", {8, 8, 4, last_bytes}, false},
-                                             {"add", {8, 8, 4}, false},
-                                             {"through_table", {8, 4}, false},
-                                             {"spin", {8}, false}};
-    static unsigned char text[65536];
-    struct buffer cubin = {NULL, 0};
-    struct buffer fatbin = {NULL, 0};
-    struct written_image images[2] = {{.kind = 1, .architecture = 80},
-                                      {.kind = 2, .architecture = architecture}};
-    FILE *file = fopen(KERNELS_PTX, "r");
-
-    ck_assert_ptr_nonnull(file);
-    images[0].contents = (struct bytes){text, fread(text, 1, sizeof(text) - 1, file) + 1};
-    ck_assert_int_eq(fclose(file), 0);
-    write_cubin(&cubin, false, kernels, 4);
-    images[1].contents = buffer_bytes(&cubin);
-    write_fatbin(&fatbin, images, 2);
-    file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fwrite(fatbin.data, fatbin.count, 1, file), 1);
-    ck_assert_int_eq(fclose(file), 0);
-    free(cubin.data);
-    free(fatbin.data);
-}
-
-/* PTX is evidence only if what runs was made from it. */
-START_TEST(test_images)
-{
-    static const struct {
-        unsigned architecture, last_bytes;
-        bool is_closed;
-        const char *text;
-    } rows[] = {
-        {80, 4, true, "kernel scale: closed"},
-        {90, 4, false, "kernel scale: open: no PTX of the architecture whose machine code runs"},
-        {70, 4, false, "kernel scale: open: no machine code of the PTX's architecture"},
-        {80, 8, false, "kernel scale: open: the machine code has other kernels or parameters"},
-    };
-    char path[] = "/tmp/capuchin-run-image-XXXXXX";
-    char command[2048];
-    int file = mkstemp(path);
-
-    ck_assert_int_ge(file, 0);
-    ck_assert_int_eq(close(file), 0);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        write_image(path, rows[i].architecture, rows[i].last_bytes);
-        snprintf(command, sizeof(command),
-                 "IMAGE=%s " RUN "--budget %s --report /dev/stdout " LIMITS " image", path,
-                 rows[i].is_closed ? "700KiB" : "2MiB");
-        expect(command, 0, "launch 0: 298\n");
-        check_contains(output, rows[i].text);
-    }
-    snprintf(command, sizeof(command), "IMAGE=%s " RUN "--budget 700KiB " LIMITS " image", path);
-    expect(command, 0, "launch 2: 99\n");
-    check_contains(output, "the kernel scale, which is open: ");
-    ck_assert_int_eq(unlink(path), 0);
-}
-END_TEST
-
-/* With trust, an open kernel needs what its parameters lead to, and nothing else is lost. */
-START_TEST(test_trust)
-{
-    static const char *const forms[] = {"image", "packed"};
-    char path[] = "/tmp/capuchin-run-image-XXXXXX";
-    char list[] = "/tmp/capuchin-run-list-XXXXXX";
-    char command[2048];
-    int file = mkstemp(path);
-
-    ck_assert_int_ge(file, 0);
-    ck_assert_int_eq(close(file), 0);
-    ck_assert_ptr_nonnull(mkdtemp(list));
-    write_image(path, 90, 4);
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(command, sizeof(command),
-                 "IMAGE=%s PTX_DRIVER_OPERANDS=%s/%zu " RUN "--budget 700KiB --trust-parameters "
-                 "--operands %s/%zu --report /dev/stdout " LIMITS " %s",
-                 path, list, i, list, i, forms[i]);
-        expect(command, 0, "launch 0: 298\n");
-        check_contains(output, "kernel scale: open: no PTX of the architecture whose machine code "
-                               "runs (its parameters are trusted), 1 launches, at most 524288 ");
-        ck_assert_ptr_null(strstr(output, "capuchin: "));
-    }
-    /* Pointers in memory are not found. */
-    snprintf(command, sizeof(command),
-             "PTX_DRIVER_OPERANDS=%s/2 " RUN
-             "--budget 2MiB --trust-parameters --operands %s/2 " WORK " open 12",
-             list, list);
-    expect(command, 99, "through_table, line 75, block 0,0,0, thread 0,0,0 stores to what is not");
-    snprintf(command, sizeof(command), "rm -r %s %s", path, list);
-    ck_assert_int_eq(run_command(command, output), 0);
-}
-END_TEST
-
-/* Code that runs is made from other PTX, or that is not certain: with --jit it is made from this.
- */
-START_TEST(test_jit)
-{
-    static const struct {
-        unsigned architecture, last_bytes;
-        bool is_compiled;
-        const char *form;
-    } rows[] = {{90, 4, true, "image"},
-                {90, 4, true, "library"},
-                {70, 4, true, "image"},
-                {80, 8, true, "library"},
-                {80, 4, false, "image"}};
-    char path[] = "/tmp/capuchin-run-image-XXXXXX";
-    char command[2048];
-    int file = mkstemp(path);
-
-    ck_assert_int_ge(file, 0);
-    ck_assert_int_eq(close(file), 0);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        write_image(path, rows[i].architecture, rows[i].last_bytes);
-        snprintf(command, sizeof(command),
-                 "PTX_DRIVER_MACHINE_CODE=1 IMAGE=%s " RUN
-                 "--jit --budget 700KiB --report /dev/stdout " LIMITS " %s",
-                 path, rows[i].form);
-        expect(command, 0, "launch 0: 298\n");
-        check_contains(output, "kernel scale: closed, 1 launches");
-        ck_assert_int_eq(rows[i].is_compiled,
-                         strstr(output, "capuchin: --jit: the driver compiles PTX in place") !=
-                             NULL);
-    }
-    /* Without it, the driver takes the machine code. */
-    write_image(path, 90, 4);
-    snprintf(command, sizeof(command), "PTX_DRIVER_MACHINE_CODE=1 IMAGE=%s " RUN LIMITS " image",
-             path);
-    expect(command, 1, "cuModuleGetFunction: error 500\n");
-    ck_assert_int_eq(unlink(path), 0);
-}
-END_TEST
-
 /* Memory that is not part of the budget. */
 START_TEST(test_passed_through)
 {
@@ -500,83 +362,6 @@ START_TEST(test_passed_through)
            "passed through: cuMemAllocHost_v2: 1 calls, 262144 bytes in all\n");
     expect(RUN "--budget 360KiB --report /dev/stdout " PRODUCTS, 0,
            "passed through: cuMemAlloc_v2 by libraries of CUDA: ");
-}
-END_TEST
-
-START_TEST(test_wrong_options)
-{
-    expect(RUN, 2, "PROGRAM is missing");
-    expect(RUN "--bugdet 1GiB /bin/true", 2, "unrecognized option '--bugdet");
-    expect(RUN "--budget none /bin/true", 2, "--budget none: not a size");
-    expect(RUN "--budget 0% /bin/true", 2, "--budget 0%: must be above 0");
-    expect(RUN "--budget 120% /bin/true", 2, "--budget 120%");
-    expect(RUN "--host-budget x /bin/true", 2, "--host-budget x: not a size");
-    expect(RUN "--pretend 0 /bin/true", 2, "--pretend 0: must be at least 1");
-    expect(RUN "--verify --strict /bin/true", 2, "--verify cannot be combined with --strict");
-    expect(RUN "--mode guided --verify /bin/true", 2, "--verify cannot be combined with --mode");
-    expect(RUN "--mode manual /bin/true", 2, "--mode manual: not");
-    expect(RUN "--iteration-kernel x --iteration-range y /bin/true", 2, "cannot be combined with");
-    expect("NVTX_INJECTION64_PATH=/x " RUN "--iteration-range y /bin/true", 2,
-           "which is set: another tool uses NVTX");
-    expect(RUN "--iteration-kernel '(' /bin/true", 2, "--iteration-kernel (: ");
-    expect(RUN "--driver /nowhere/libcuda.so.1 /bin/true", 2,
-           "--driver /nowhere/libcuda.so.1: No such file");
-}
-END_TEST
-
-/* Options of the program are its own. */
-START_TEST(test_programs_options)
-{
-    expect(RUN "--budget 1GiB /bin/echo --budget 5 -h", 0, "--budget 5 -h\n");
-    expect(RUN "--budget 1GiB -- /bin/echo --mode", 0, "--mode\n");
-    expect(RUN "echo found", 0, "found\n");
-    expect(RUN "/bin/sh -c 'exit 9'", 9, "");
-}
-END_TEST
-
-START_TEST(test_wrong_programs)
-{
-    char path[] = "/tmp/capuchin-run-XXXXXX";
-    char command[1024];
-    int file = mkstemp(path);
-
-    ck_assert_int_ge(file, 0);
-    ck_assert_int_eq((int)write(file, "text\n", 5), 5);
-    ck_assert_int_eq(close(file), 0);
-    expect(RUN "no-such-program-at-all", 2, "there is no program no-such-program-at-all in");
-    expect(RUN "/nowhere/program", 2, "/nowhere/program: No such file");
-    expect(RUN "/tmp", 2, "/tmp: not a program");
-    expect(RUN STATIC, 2, "is linked statically, so no library can be preloaded");
-    snprintf(command, sizeof(command), RUN "%s", path);
-    expect(command, 2, "not a program that can be executed");
-    ck_assert_int_eq(chmod(path, 0755), 0);
-    expect(command, 2, "neither a program nor a script");
-    /* With a set-group bit of another group, as far as this user may set one. */
-    if (chown(path, 65534, 65534) == 0) {
-        ck_assert_int_eq(chmod(path, 04755), 0);
-        expect(command, 2, "runs with the rights of another user");
-    }
-    ck_assert_int_eq(unlink(path), 0);
-}
-END_TEST
-
-START_TEST(test_missing_files)
-{
-    /* A copy of the command without its library beside it. */
-    char folder[] = "/tmp/capuchin-run-XXXXXX";
-    char command[1024];
-
-    expect(SANITIZERS "LD_LIBRARY_PATH=/nowhere " CAPUCHIN_COMMAND
-                      " run --driver /nowhere/x /bin/true",
-           2, "--driver /nowhere/x: No such file");
-    expect(SANITIZERS "LD_LIBRARY_PATH=" SHIM_FOLDER " " CAPUCHIN_COMMAND " run /bin/true", 2,
-           "the driver that the library path leads to is libcapuchin-interpose.so itself");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(command, sizeof(command),
-             "cp " CAPUCHIN_COMMAND " %s && " ALONE "%s/capuchin run true", folder, folder);
-    expect(command, 2, "libcapuchin-interpose.so is not there");
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    ck_assert_int_eq(run_command(command, output), 0);
 }
 END_TEST
 
@@ -601,14 +386,7 @@ int main(void)
     tcase_add_test(cases, test_refusals);
     tcase_add_test(cases, test_nccl);
     tcase_add_test(cases, test_refused_functions);
-    tcase_add_test(cases, test_images);
-    tcase_add_test(cases, test_jit);
-    tcase_add_test(cases, test_trust);
     tcase_add_test(cases, test_passed_through);
-    tcase_add_test(cases, test_wrong_options);
-    tcase_add_test(cases, test_programs_options);
-    tcase_add_test(cases, test_wrong_programs);
-    tcase_add_test(cases, test_missing_files);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

@@ -6,58 +6,40 @@
 set -u
 command=$1 libraries=$2 program=$3
 shift 3
-work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT
-export LD_LIBRARY_PATH=$libraries PTX_DRIVER_FOREIGN=1 CAPUCHIN_DEVICE=host
+. "${0%/*}/within.bash"
 
-fail() {
-    echo "$*"
-    cat "$work/messages" 2>/dev/null
-    exit 1
-}
-
-# under OPTION...: the command, whose launches are compared, access by access, with the operands that it declares; but
-# in strict mode differences have to fault.
-under() {
-    rm -f "$work/operands"
-    case "$*" in
-    *--strict*) "$command" run "$@" ;;
-    *) PTX_DRIVER_OPERANDS=$work/operands "$command" run --operands "$work/operands" "$@" ;;
-    esac
-}
-
-# run OPTION...: one run under the command; its output must be that of the run alone.
-run() {
+# run_closed OPTION...: one run under the command, of closed kernels only.
+run_closed() {
     under --report "$work/report" "$@" -- "$program" 2 >"$work/output" 2>"$work/messages" ||
-        fail "run $*: exit code $?"
-    cmp "$work/alone" "$work/output" || fail "run $*: the output differs"
-    [ ! -s "$work/messages" ] || fail "run $*: messages"
+        fail "$*: exit code $?"
+    cmp "$work/alone" "$work/output" || fail "$*: the output differs"
+    [ ! -s "$work/messages" ] || fail "$*: messages"
     grep -Eq '^launches: [1-9][0-9]* of closed kernels, 0 of open ones$' "$work/report" ||
-        fail "run $*: $(cat "$work/report")"
-    ! grep -Eq '^slice of .*: none|without results' "$work/report" || fail "run $*: $(cat "$work/report")"
+        fail "$*: kernels or slices"
+    ! grep -Eq '^slice of .*: none|without results' "$work/report" || fail "$*: kernels or slices"
 }
 
 "$program" 2 >"$work/alone" || fail "alone: exit code $?"
-run --mode off
+run_closed --mode off
 grep -q '^100 done$' "$work/operands" || fail "hardly anything was compared"
 # Its allocations, and cuBLAS's workspace if it uses that, which come out of the same budget.
-others=$(sed -n 's/^taken by others: .* at most //p' "$work/report")
-peak=$(($(sed -n 's/^allocations at the end: .* at most //p' "$work/report") + others))
+others=$(reported 'taken by others: .* at most ')
+peak=$(($(reported 'allocations at the end: .* at most ') + others))
 [ "$peak" -gt 1000000 ] || fail "it allocates $peak bytes"
 device=
 for percent in "$@"; do
     budget=$((peak * percent / 100))
-    run --budget "$budget"
-    held=$(sed -n 's/^peak: \([0-9]*\) bytes.*/\1/p' "$work/report")
+    run_closed --budget "$budget"
+    held=$(reported 'peak: ')
     [ "$held" -le $((budget - others)) ] || fail "within $budget bytes, it held $held, and others $others"
     [ "$held" -gt $((budget / 2)) ] || fail "within $budget bytes, it held only $held"
-    run --budget "$budget" --strict
+    run_closed --budget "$budget" --strict
     if [ -z "$device" ]; then
         device=$budget
         if PTX_DRIVER_MEMORY=$device "$program" 2 >"$work/small" 2>"$work/messages"; then
             fail "alone, it runs in $device bytes"
         fi
-        PTX_DRIVER_MEMORY=$device run --budget "$budget"
+        PTX_DRIVER_MEMORY=$device run_closed --budget "$budget"
     fi
 done
 echo "the same output within $* % of $peak bytes"

@@ -18,10 +18,11 @@
 #define MEMBER(name, parameters) CUresult(*name) parameters;
 #define MEMBER_WRAPPED(name, takers, parameters, arguments) MEMBER(name, parameters)
 #define MEMBER_TWICE(name, suffix, takers, parameters, arguments) MEMBER(name, parameters)
-#define OTHER_CALLS(X)                                           \
-    X(cuEventQuery, (CUevent event))                             \
-    X(cuEventElapsedTime, (float *ms, CUevent from, CUevent to)) \
-    X(cuMemAllocHost_v2, (void **address, size_t bytes))         \
+#define OTHER_CALLS(X)                                                   \
+    X(cuEventQuery, (CUevent event))                                     \
+    X(cuEventElapsedTime, (float *ms, CUevent from, CUevent to))         \
+    X(cuMemAllocHost_v2, (void **address, size_t bytes))                 \
+    X(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device)) \
     X(cuMemAllocManaged, (CUdeviceptr * address, size_t bytes, unsigned flags))
 static struct {
     DRIVER_WRAPPED(MEMBER_WRAPPED)
@@ -407,6 +408,40 @@ static int queries(void)
     return 0;
 }
 
+/* Tensors of the device's memory pool. `of_host`: pools of other memory. */
+static int pools(bool of_host)
+{
+    struct {
+        struct page_properties known;
+        char rest[128];
+    } properties = {.known = {.type = POOL_PINNED, .location.type = LOCATION_HOST}};
+    struct location location = {.type = LOCATION_DEVICE};
+    CUdeviceptr tensors[TENSORS];
+    CUmemoryPool pool;
+
+    start();
+    if (of_host) {
+        printf("host %d\n", cu.cuMemPoolCreate(&pool, &properties.known));
+        printf("managed %d\n", cu.cuMemGetMemPool(&pool, &location, POOL_MANAGED));
+        location.type = LOCATION_HOST;
+        printf("default %d\n", cu.cuMemGetDefaultMemPool(&pool, &location, POOL_PINNED));
+        return 0;
+    }
+    CU(cuDeviceGetDefaultMemPool, &pool, 0);
+    for (int i = 0; i < TENSORS; i++) {
+        CU(cuMemAllocFromPoolAsync, &tensors[i], TENSOR_BYTES, pool, streams[0]);
+        CU(cuMemsetD8_v2, tensors[i], (unsigned char)(i + 1), TENSOR_BYTES);
+    }
+    for (int i = 1; i < TENSORS; i++) {
+        scale(tensors[i], tensors[i - 1], 2.0f, streams[0]);
+    }
+    for (int i = 0; i < TENSORS; i++) {
+        print_tensor("tensor", tensors[i]);
+        CU(cuMemFreeAsync, tensors[i], streams[0]);
+    }
+    return 0;
+}
+
 /* A kernel that is open, with `argument` tensors beside its own. */
 static int open_kernel(int count)
 {
@@ -781,6 +816,7 @@ int main(int argc, char **argv)
     return strcmp(part, "train") == 0     ? train()
            : strcmp(part, "copies") == 0  ? copies()
            : strcmp(part, "queries") == 0 ? queries()
+           : strcmp(part, "pools") == 0   ? pools(argc > 2)
            : strcmp(part, "open") == 0    ? open_kernel(argc > 2 ? atoi(argv[2]) : 2)
            : strcmp(part, "spin") == 0    ? spin()
            : strcmp(part, "forms") == 0   ? forms()

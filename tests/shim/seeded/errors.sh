@@ -4,15 +4,7 @@
 # print what they print alone.
 set -u
 command=$1 libraries=$2 traps=$3 products=$4 gpt=$5 steps=$6 repeats=$7
-work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT
-export LD_LIBRARY_PATH=$libraries PTX_DRIVER_FOREIGN=1 CAPUCHIN_DEVICE=host
-
-fail() {
-    echo "$*"
-    cat "$work/messages" 2>/dev/null
-    exit 1
-}
+. "${0%/*}/../within.bash"
 
 # compare WORD...: a run of the words whose launches are compared with the operands that are declared. The result is the
 # exit code and whether the output is the same as alone.
@@ -108,7 +100,7 @@ finds short_half strict '1 other' "touched tensor .* which it does not name"
 # Iterations that are none cost time; the results are the same.
 plain 1500000 "$gpt" 3
 finds wrong_period guided '0 same'
-iterations=$(sed -n 's/^iterations: //p' "$work/report")
+iterations=$(reported 'iterations: ')
 [ "$iterations" -gt 30 ] || fail "only $iterations wrong iterations"
 grep -Eq '^iterations that left their plan: [1-9]' "$work/report" || fail "no wrong iteration was planned"
 
