@@ -323,6 +323,7 @@ static void destroy_parts(capu_context *context)
     uploads_finish(&context->uploads);
     staging_finish(&context->staging);
     tracker_finish(&context->tracker);
+    traffic_finish(&context->traffic);
     operands_finish(&context->operands);
     tensors_finish(&context->tensors);
     names_finish(&context->names);

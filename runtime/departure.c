@@ -181,7 +181,7 @@ capu_status departure_wait(capu_context *context, struct departure *departure)
             return failure_check(context, status, "waiting for an eviction");
         }
     }
-    TRACKER_ADD(context, host_wait_ns, device_now_ns(context->device) - start);
+    traffic_host_waited(context, start);
     context->operands.has_waited = true;
     return departure_end(context, departure);
 }

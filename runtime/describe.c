@@ -166,6 +166,8 @@ capu_status capu_tensor_query(capu_context *context, const void *address, capu_t
     now.has_host_copy = tensor_on_host(tensor);
     now.version = tensor->version;
     now.is_zero = tensor_is_managed(tensor) && tensor_is_zero(tensor);
+    now.out_bytes = tensor->out_bytes;
+    now.back_bytes = tensor->back_bytes;
     if (!struct_write(state, state->size, &now, sizeof(now))) {
         return failure_set(context, CAPU_WRONG_STRUCT,
                            "a capu_tensor_state of %zu bytes; this library's is %zu", state->size,

@@ -107,7 +107,7 @@ static void note_evicted(capu_context *context, struct tensor *tensor, uint32_t 
     if (method == CAPU_METHOD_CLEAN && tensor->state.is_saved) {
         method = CAPU_METHOD_SWAP;
     } else {
-        TRACKER_ADD(context, dropped_bytes, tensor->span_bytes);
+        traffic_dropped(context, tensor, method);
     }
     tensor_state_save_used(tensor);
     tracker_evicted(context, tensor, method);

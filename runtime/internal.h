@@ -32,6 +32,7 @@
 #include "runtime/tensors.h"
 #include "runtime/timeline_log.h"
 #include "runtime/tracker.h"
+#include "runtime/traffic.h"
 #include "runtime/uploads.h"
 #include "runtime/victims.h"
 
@@ -106,6 +107,7 @@ struct capu_context {
     struct tracker tracker;
     struct timeline_logs timeline_logs;
     struct copy_times copy_times;
+    struct traffic traffic;
     struct staging staging;
     struct uploads uploads;
     struct agent *agent;

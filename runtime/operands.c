@@ -303,6 +303,7 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
     }
     *is_planned = false;
     context->operands.has_waited = false;
+    context->traffic.from.lane = NULL;
     status = resolve_all(context);
     if (status == CAPU_OK) {
         status = check_defined(context);
@@ -321,6 +322,9 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
     }
     if (status != CAPU_OK) {
         return status;
+    }
+    if (context->traffic.from.lane != NULL) {
+        traffic_wait_end(context);
     }
     status = prepare_pieces(context);
     if (status != CAPU_OK) {

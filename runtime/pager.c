@@ -32,7 +32,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
         queue = &context->departures.copying;
     }
     if (method != CAPU_METHOD_SWAP) {
-        TRACKER_ADD(context, dropped_bytes, tensor->span_bytes);
+        traffic_dropped(context, tensor, method);
     }
     departure->tensor = tensor;
     departure->page_count = tensor->page_count;
@@ -224,6 +224,8 @@ capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs
     } else if (status == CAPU_OK && needs_contents && tensor_is_defined(tensor) &&
                !tensor_on_device(tensor)) {
         status = fetch(context, tensor);
+    } else if (status == CAPU_OK && !needs_contents && tensor->state.contents == CONTENTS_HOST) {
+        context->traffic.totals.overwritten_bytes += tensor->span_bytes;
     }
     victims_touch(context, tensor);
     return status;

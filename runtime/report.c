@@ -1,10 +1,11 @@
 /*
  * Reports for programs and people: see capuchin/report.h.
  *
- * capu_report_get and capu_report_print show what a finished iteration did; capu_memory_usage and
- * capu_memory_print show who holds memory right now. Printing sorts a copy by cost and cuts the
- * list: a large network evicts thousands of tensors, and the few that cost most are what a person
- * looks for. The JSON line (report_json.c) has them all, in order.
+ * capu_report_get and capu_report_print show what a finished iteration did, capu_traffic_get what
+ * the context has copied; capu_memory_usage and capu_memory_print show who holds memory right now.
+ * Printing sorts a copy by cost and cuts the list: a large network evicts thousands of tensors, and
+ * the few that cost most are what a person looks for. The JSON line (report_json.c) has them all,
+ * in order.
  */
 #include "base/size_text.h"
 #include "runtime/failure.h"
@@ -225,6 +226,24 @@ capu_status capu_report_print(const capu_report *report, FILE *file)
         return status;
     }
     return fflush(file) == 0 && !ferror(file) ? CAPU_OK : CAPU_FILE_FAILED;
+}
+
+capu_status capu_traffic_get(capu_context *context, capu_traffic *traffic)
+{
+    capu_status status = context_present(context);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (traffic == NULL) {
+        return failure_set(context, CAPU_INVALID, "capu_traffic_get: `traffic` is NULL");
+    }
+    if (!struct_write(traffic, traffic->size, &context->traffic.totals, sizeof(*traffic))) {
+        return failure_set(context, CAPU_WRONG_STRUCT,
+                           "a capu_traffic of %zu bytes; this library's is %zu", traffic->size,
+                           sizeof(*traffic));
+    }
+    return CAPU_OK;
 }
 
 void capu_memory_usage(const capu_context *context, uint64_t *held_bytes, uint64_t *peak_bytes,

@@ -34,6 +34,7 @@ capu_status settle_work(capu_context *context)
     if (status != CAPU_OK || context->in_iteration) {
         return status;
     }
+    traffic_settle(context);
     for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
         lane_retire((struct lane_position){.lane = lanes[i], .sequence = lanes[i]->marked});
     }

@@ -287,6 +287,8 @@ static void inherit(struct split *split)
         part->ready = old->ready;
         part->left = old->left;
     }
+    split->parts[0]->out_bytes = old->out_bytes;
+    split->parts[0]->back_bytes = old->back_bytes;
 }
 
 /* Takes the parts out of the index and puts the old tensor back. Cannot fail. */

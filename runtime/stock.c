@@ -107,7 +107,7 @@ static capu_status wait_for(capu_context *context, const struct tensor *tensor)
     for (size_t i = 0; i < sizeof(after) / sizeof(after[0]) && status == CAPU_OK; i++) {
         status = lane_wait(after[i]);
     }
-    TRACKER_ADD(context, host_wait_ns, device_now_ns(context->device) - start);
+    traffic_host_waited(context, start);
     context->operands.has_waited = true;
     return failure_check(context, status, "waiting for pages");
 }

@@ -200,7 +200,7 @@ capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_re
         return failure_check(context, status, "copying a tensor to host memory");
     }
     tensor_state_copied_out(tensor);
-    TRACKER_ADD(context, evicted_bytes, tensor->span_bytes);
+    traffic_out(context, tensor);
     return CAPU_OK;
 }
 
@@ -213,7 +213,6 @@ capu_status swap_in(capu_context *context, struct tensor *tensor)
         return failure_check(context, status, "copying a tensor back");
     }
     tensor_state_copied_in(tensor);
-    TRACKER_ADD(context, prefetch_count, 1);
-    TRACKER_ADD(context, prefetched_bytes, tensor->span_bytes);
+    traffic_back(context, tensor);
     return CAPU_OK;
 }

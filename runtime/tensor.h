@@ -108,9 +108,11 @@ struct tensor {
     struct tensor_state state;
     uint32_t guide_index; /* in the guide installed, also after the iteration has left it */
     struct host_block host;
-    bool keeps_block; /* the block stays without a copy in it, too: swap_reserve_block */
-    uint64_t version; /* counts writes */
-    uint64_t zeroed;  /* iterations begun when it was made known zeros */
+    bool keeps_block;    /* the block stays without a copy in it, too: swap_reserve_block */
+    uint64_t version;    /* counts writes */
+    uint64_t out_bytes;  /* copied to host memory, since it was made */
+    uint64_t back_bytes; /* copied back */
+    uint64_t zeroed;     /* iterations begun when it was made known zeros */
 
     struct lane_position used;    /* its last use on the compute lane */
     struct lane_position written; /* its last write there */

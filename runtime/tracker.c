@@ -532,6 +532,7 @@ capu_status tracker_settle(capu_context *context)
             return failure_check(context, status, "completing an iteration's report");
         }
         context->tracker.newest = record;
+        traffic_settle(context);
         lane_retire(record->end);
         publish(context, record);
         record = oldest_running(&context->tracker);

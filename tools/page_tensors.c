@@ -152,8 +152,9 @@ void page_tensors(struct html *html, const struct page *page)
     }
     page_section_begin(html, "tensors", "Tensors over time", view_source_name(view->source));
     html_raw(html, "<p>A row per tensor, and one per group of tensors whose names differ only in "
-                   "numbers, as in repeated layers. Those that compute waited for longest come "
-                   "first. Arrows lead from the op that triggers a return to the one that needs "
+                   "numbers, as in repeated layers and parts of one allocation. Those that compute "
+                   "waited for longest come first. Arrows lead from the op that triggers a return "
+                   "to the one that needs "
                    "the tensor.</p>\n");
     page_picture(html, "tensors", "Where each tensor is over the time of the iteration");
     put_table(html, view);

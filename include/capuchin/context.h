@@ -7,8 +7,8 @@
  *   independent of each other.
  * - INVALID: the context is NULL.
  * - WRONG_ORDER: the call comes from inside a run function, or between capu_access_begin and
- *   capu_access_end. In between, only capu_flush, capu_report_get, capu_tensor_query,
- * capu_tensor_next and the functions that cannot fail are allowed.
+ *   capu_access_end. In between, only capu_flush, capu_report_get, capu_traffic_get,
+ *   capu_tensor_query, capu_tensor_next and the functions that cannot fail are allowed.
  * - WRONG_PROCESS: the call comes from a child that was forked from the process that created the
  *   context. The context's threads and tensors do not exist there; functions that return no status
  *   leave their outputs untouched, and capu_context_destroy does nothing. The child may create a

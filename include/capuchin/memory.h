@@ -71,6 +71,9 @@ typedef struct capu_tensor_state {
     uint64_t version;       /* counts its writes */
     uint32_t is_zero;       /* known to be zero, see capu_zero: nothing is stored for it */
     uint32_t reserved;      /* 0 */
+    uint64_t out_bytes;     /* copied to host memory since it was allocated, or split from another;
+                               what that one had counts for its first part */
+    uint64_t back_bytes;    /* copied back to the device, likewise */
 } capu_tensor_state;
 
 /*

@@ -184,6 +184,35 @@ CAPU_API capu_status capu_report_print(const capu_report *report, FILE *file);
 CAPU_API capu_status capu_memory_print(capu_context *context, FILE *file);
 
 /*
+ * What the library has copied since the context was created, in iterations and outside them, in
+ * every mode. Copies that the program asks for (capu_upload, capu_download, capu_copy) are not
+ * among them.
+ */
+typedef struct capu_traffic {
+    size_t size;                /* sizeof(capu_traffic), as the caller was compiled */
+    uint64_t out_bytes;         /* copied to host memory */
+    uint64_t out_count;         /* these copies, each of one tensor */
+    uint64_t back_bytes;        /* copied back to the device */
+    uint64_t back_count;        /* these copies, each of one tensor */
+    uint64_t clean_bytes;       /* evicted without a copy: a valid host copy existed */
+    uint64_t empty_bytes;       /* evicted without a copy: there were no contents worth keeping */
+    uint64_t discarded_bytes;   /* evicted without a copy: a plan recomputed the contents */
+    uint64_t overwritten_bytes; /* not copied back without a plan: ops overwrote them as a whole */
+    uint64_t host_wait_ns;      /* host time: the calling thread waited for evictions */
+    uint64_t stall_ns; /* device time: compute waited for memory, before ops and replays. Not in
+                          iterations without times (capu_report.timed), nor where that is not known
+                          yet: the newest iterations, and about the newest op outside of them */
+} capu_traffic;
+
+/*
+ * Stores these totals in *traffic. The caller sets traffic->size. Does not wait; works after any
+ * failure, and between capu_access_begin and capu_access_end. They only grow, so a part of a run is
+ * the difference of two calls.
+ * Errors: INVALID (`traffic` is NULL), WRONG_STRUCT.
+ */
+CAPU_API capu_status capu_traffic_get(capu_context *context, capu_traffic *traffic);
+
+/*
  * Device bytes in use now, the most device bytes in use since the context was created (both count
  * against the budget), and the bytes of pinned host memory taken for evicted tensors, which count
  * against the host budget and are kept until the context is destroyed. Any pointer may be NULL.

@@ -11,8 +11,10 @@
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/iteration.h"
 #include "interpose/shim/log.h"
+#include "interpose/shim/moved.h"
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/settings.h"
+#include "interpose/shim/tensor_names.h"
 
 #include "base/array.h"
 #include "interpose/ordinals.h"
@@ -151,6 +153,7 @@ static CUresult take(size_t bytes, uint64_t *address)
     allocation.address =
         ((uintptr_t)allocation.block + ALIGNMENT - 1) / ALIGNMENT * (uint64_t)ALIGNMENT;
     allocation.id = allocations.next_id++;
+    tensor_names_whole(core_context(), allocation.block, allocation.ordinal);
     floor_note_allocation(core_context(), allocation.address, false);
     place = count_up_to(allocation.address);
     memmove(&allocations.list[place + 1], &allocations.list[place],
@@ -172,6 +175,7 @@ static CUresult give(const struct allocation *allocation)
 
     floor_note_allocation(core_context(), allocation->address, true);
     iteration_free(core_context(), allocation->ordinal);
+    moved_note(core_context(), allocation);
     result = core_result(capu_free(core_context(), allocation->block), "cuMemFree");
 
     if (result == DRIVER_SUCCESS) {

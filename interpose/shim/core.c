@@ -211,6 +211,16 @@ void core_leave(void)
     (void)pthread_mutex_unlock(&core.lock);
 }
 
+bool core_try_lock(void)
+{
+    return pthread_mutex_trylock(&core.lock) == 0;
+}
+
+void core_unlock(void)
+{
+    (void)pthread_mutex_unlock(&core.lock);
+}
+
 capu_context *core_context(void)
 {
     return core.context;

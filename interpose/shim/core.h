@@ -33,6 +33,10 @@ CUresult core_need_device(void);
 CUresult core_enter(void);
 void core_leave(void);
 
+/* At the exit of the process: takes the lock if no thread has it, and gives it back. */
+bool core_try_lock(void);
+void core_unlock(void);
+
 /* Whether this thread has entered. Thread: any. */
 bool core_is_inside(void);
 

@@ -8,6 +8,8 @@
  */
 #include "interpose/shim/cut.h"
 
+#include "interpose/shim/tensor_names.h"
+
 #include "base/array.h"
 
 enum {
@@ -49,7 +51,8 @@ uint64_t cut_generation(void)
 struct cut {
     capu_context *context;
     const capu_config *config;
-    uint64_t first, last; /* of the tensor; last: after its end */
+    const char *name;     /* of the tensor */
+    uint64_t first, last; /* of it; last: after its end */
     uint64_t from, to;    /* of the part */
     bool is_divided;      /* if it is large */
     bool is_zero;         /* the tensor */
@@ -141,7 +144,11 @@ static bool cut_tensor(const struct cut *cut)
     }
     cuts.edge_bytes += border_bytes(cut, cut->from) + border_bytes(cut, cut->to);
     cuts.generation++;
-    return divide(cut) || is_part(cut);
+    if (!divide(cut) && !is_part(cut)) {
+        return false;
+    }
+    tensor_names_parts(cut->context, cut->name, cut->first, cut->last);
+    return true;
 }
 
 static void note(struct range range)
@@ -184,6 +191,7 @@ static bool handle(capu_context *context, struct range range, bool has_contents)
         if (capu_tensor_query(context, (void *)(uintptr_t)address, &state) != CAPU_OK) {
             return is_cut;
         }
+        cut.name = state.name;
         cut.first = (uintptr_t)state.address;
         cut.last = cut.first + state.bytes;
         cut.to = end < cut.last ? end : cut.last;

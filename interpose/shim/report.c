@@ -10,6 +10,7 @@
 #include "interpose/shim/graph.h"
 #include "interpose/shim/iteration.h"
 #include "interpose/shim/log.h"
+#include "interpose/shim/moved.h"
 #include "interpose/shim/outside.h"
 #include "interpose/shim/passed.h"
 #include "interpose/shim/reach.h"
@@ -22,6 +23,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* How many allocations are listed at most. */
+enum { MOST_MOVED = 10 };
 
 /* How a kernel's operands were found. */
 static void write_slice(FILE *file, const struct code_kernel *kernel)
@@ -156,6 +160,58 @@ static void write_memory(FILE *file, const capu_context *context)
             alloc_peak_bytes());
 }
 
+static void write_traffic(FILE *file, capu_context *context)
+{
+    capu_traffic traffic = {.size = sizeof(traffic)};
+
+    if (capu_traffic_get(context, &traffic) != CAPU_OK) {
+        return;
+    }
+    fprintf(file, "copied to the host: %" PRIu64 " bytes in %" PRIu64 " copies\n",
+            traffic.out_bytes, traffic.out_count);
+    fprintf(file, "copied back: %" PRIu64 " bytes in %" PRIu64 " copies\n", traffic.back_bytes,
+            traffic.back_count);
+    fprintf(file,
+            "evicted without a copy: %" PRIu64 " bytes with a valid copy, %" PRIu64
+            " bytes without contents, %" PRIu64 " bytes to be recomputed\n",
+            traffic.clean_bytes, traffic.empty_bytes, traffic.discarded_bytes);
+    fprintf(file, "overwritten without being copied back: %" PRIu64 " bytes\n",
+            traffic.overwritten_bytes);
+    fprintf(file, "compute waited for memory: %" PRIu64 " ns\n", traffic.stall_ns);
+    fprintf(file, "the program waited for evictions: %" PRIu64 " ns\n", traffic.host_wait_ns);
+}
+
+/* The allocations of which most was copied. */
+static void write_moved(FILE *file, capu_context *context)
+{
+    size_t alive;
+    const struct allocation *allocations;
+    const struct moved *moved;
+    size_t count;
+
+    if (!core_try_lock()) {
+        return; /* a thread that goes on may be changing them */
+    }
+    allocations = alloc_list(&alive);
+    for (size_t i = 0; i < alive; i++) {
+        moved_note(context, &allocations[i]);
+    }
+    count = moved_sort(&moved);
+    for (size_t i = 0; i < count && i < MOST_MOVED; i++) {
+        fprintf(file, "moved: allocation %" PRIu64 ": %" PRIu64 " bytes out, %" PRIu64 " back; ",
+                moved[i].ordinal + 1, moved[i].out_bytes, moved[i].back_bytes);
+        if (moved[i].count > 1) {
+            fprintf(file, "%" PRIu64 " of them, at most ", moved[i].count);
+        }
+        fprintf(file, "%" PRIu64 " bytes, %sat 0x%" PRIx64 "\n", moved[i].bytes,
+                moved[i].count > 1 ? "the last " : "", moved[i].address);
+    }
+    if (count > MOST_MOVED) {
+        fprintf(file, "moved: %zu other allocations\n", count - MOST_MOVED);
+    }
+    core_unlock();
+}
+
 static void write_verified(FILE *file)
 {
     uint64_t watched;
@@ -228,6 +284,8 @@ static void write_report(const struct settings *settings)
         return;
     }
     write_memory(file, core_context());
+    write_traffic(file, core_context());
+    write_moved(file, core_context());
     write_iterations(file, core_context());
     write_kernels(file);
     write_repeated(file);

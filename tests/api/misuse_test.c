@@ -265,6 +265,7 @@ START_TEST(structs_of_the_wrong_size_are_reported)
     capu_tensor_info info = {.size = 3};
     capu_tensor_state state = {.size = 1};
     capu_report report = {.size = 0};
+    capu_traffic traffic = {.size = 2};
     capu_op op = {.size = 4, .name = "short"};
     void *address;
 
@@ -280,6 +281,8 @@ START_TEST(structs_of_the_wrong_size_are_reported)
                "capu_tensor_info of 3 bytes");
     STEP_FAILS(&rig, capu_tensor_query(rig.context, address, &state), CAPU_WRONG_STRUCT,
                "capu_tensor_state of 1 bytes");
+    STEP_FAILS(&rig, capu_traffic_get(rig.context, &traffic), CAPU_WRONG_STRUCT,
+               "capu_traffic of 2 bytes");
     RIG_OK(&rig, capu_iteration_begin(rig.context, NULL));
     RIG_OK(&rig, capu_iteration_end(rig.context));
     RIG_OK(&rig, capu_synchronize(rig.context));

@@ -306,6 +306,52 @@ START_TEST(a_loop_that_fits_its_host_budget_never_fails)
 }
 END_TEST
 
+START_TEST(traffic_says_what_was_copied_and_what_was_not)
+{
+    capu_traffic traffic = {.size = sizeof(traffic)};
+    capu_op op = {.size = sizeof(op), .name = "access"};
+    capu_tensor_state state;
+    struct rig rig;
+    void *a;
+    unsigned char *b;
+    void *scratch;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 6});
+    a = step_malloc(&rig, PAGES(4));
+    b = step_malloc(&rig, PAGES(5));
+    scratch = step_malloc(&rig, PAGES(6));
+    step_set(&rig, a, PAGES(4), 1);
+    /* Copies a out; copies b out and a back. */
+    step_set(&rig, b, PAGES(5), 2);
+    RIG_OK(&rig, step_touch(&rig, "read", CAPU_READ, 1, &a));
+    /* Drops a, which is clean, and overwrites b; copies b out; drops the scratch and copies b back.
+     */
+    step_set(&rig, b, PAGES(5), 3);
+    RIG_OK(&rig, step_touch(&rig, "scratch", CAPU_SCRATCH, 1, &scratch));
+    RIG_OK(&rig, step_touch(&rig, "read", CAPU_READ, 1, (void *[]){b}));
+    RIG_OK(&rig, capu_access_begin(rig.context, &op));
+    RIG_OK(&rig, capu_traffic_get(rig.context, &traffic));
+    RIG_OK(&rig, capu_access_end(rig.context));
+    ck_assert_uint_eq(traffic.out_bytes, PAGES(4 + 5 + 5));
+    ck_assert_uint_eq(traffic.out_count, 3);
+    ck_assert_uint_eq(traffic.back_bytes, PAGES(4 + 5));
+    ck_assert_uint_eq(traffic.back_count, 2);
+    ck_assert_uint_eq(traffic.out_count, calls(&rig, ADAPTOR_COPY_OUT));
+    ck_assert_uint_eq(traffic.clean_bytes, PAGES(4));
+    ck_assert_uint_eq(traffic.empty_bytes, PAGES(6));
+    ck_assert_uint_eq(traffic.discarded_bytes, 0);
+    ck_assert_uint_eq(traffic.overwritten_bytes, PAGES(5));
+    /* What was copied of a tensor counts for its first part. */
+    RIG_OK(&rig, capu_split(rig.context, b + PAGES(2), PAGES(3)));
+    state = step_query(&rig, b);
+    ck_assert_uint_eq(state.out_bytes, PAGES(5 + 5));
+    ck_assert_uint_eq(state.back_bytes, PAGES(5));
+    state = step_query(&rig, b + PAGES(2));
+    ck_assert_uint_eq(state.out_bytes + state.back_bytes, 0);
+    rig_finish(&rig);
+}
+END_TEST
+
 START_TEST(two_contexts_live_side_by_side)
 {
     struct rig rigs[2];
@@ -346,6 +392,7 @@ int main(void)
     tcase_add_test(cases, a_full_host_budget_loses_nothing);
     tcase_add_test(cases, clean_copies_make_room_on_the_host);
     tcase_add_loop_test(cases, a_loop_that_fits_its_host_budget_never_fails, 0, 2);
+    tcase_add_test(cases, traffic_says_what_was_copied_and_what_was_not);
     tcase_add_test(cases, two_contexts_live_side_by_side);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

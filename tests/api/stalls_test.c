@@ -1,6 +1,7 @@
 /*
  * The stalls that reports list, on sim. Their times sum up to stall_ns: in passive mode, with plans
- * that replay, and in an iteration that leaves its plan and recomputes without it.
+ * that replay, and in an iteration that leaves its plan and recomputes without it. And what reports
+ * count sums up to the totals of the context, which are the same without iterations.
  */
 #include "tests/api/steps.h"
 
@@ -16,7 +17,16 @@ struct net {
     void *gradient;
     void *beside;
     void *weights;
+    capu_traffic sums; /* of the reports */
 };
+
+static capu_traffic traffic(struct net *net)
+{
+    capu_traffic traffic = {.size = sizeof(traffic)};
+
+    RIG_OK(&net->rig, capu_traffic_get(net->rig.context, &traffic));
+    return traffic;
+}
 
 static void net_init(struct net *net, const char *planner, uint64_t budget_pages)
 {
@@ -27,6 +37,7 @@ static void net_init(struct net *net, const char *planner, uint64_t budget_pages
                                   .budget_pages = budget_pages,
                                   .link_bytes_per_s = LINK};
 
+    net->sums = (capu_traffic){0};
     rig_init(&net->rig, &options);
     for (size_t i = 0; i <= LAYERS; i++) {
         net->outputs[i] = step_tensor(&net->rig, "output", CAPU_ACTIVATION, LAYER_PAGES);
@@ -94,6 +105,13 @@ static capu_report end(struct net *net)
         at = stall->access;
     }
     ck_assert_uint_eq(sum_ns, report.stall_ns);
+    net->sums.stall_ns += report.stall_ns;
+    net->sums.out_bytes += report.evicted_bytes;
+    net->sums.back_bytes += report.prefetched_bytes;
+    net->sums.back_count += report.prefetch_count;
+    net->sums.empty_bytes += report.dropped_bytes;
+    net->sums.host_wait_ns += report.host_wait_ns;
+    ck_assert_uint_eq(traffic(net).stall_ns, net->sums.stall_ns);
     /* On sim the calling thread is never late, so the rest of the time is ops and replays. */
     ck_assert_uint_eq(report.compute_ns + report.stall_ns + report.recompute_ns, report.time_ns);
     return report;
@@ -115,6 +133,7 @@ START_TEST(passive_stalls_sum_up)
 {
     struct net net;
     capu_report report;
+    capu_traffic totals;
 
     net_init(&net, NULL, (uint64_t)_i * LAYER_PAGES);
     for (size_t i = 0; i < 4; i++) {
@@ -123,7 +142,58 @@ START_TEST(passive_stalls_sum_up)
         report = end(&net);
         ck_assert_uint_gt(report.stall_ns, 0);
     }
+    totals = traffic(&net);
+    ck_assert_uint_eq(totals.out_bytes, net.sums.out_bytes);
+    ck_assert_uint_eq(totals.back_bytes, net.sums.back_bytes);
+    ck_assert_uint_eq(totals.back_count, net.sums.back_count);
+    ck_assert_uint_eq(totals.clean_bytes + totals.empty_bytes + totals.discarded_bytes,
+                      net.sums.empty_bytes);
+    ck_assert_uint_eq(totals.host_wait_ns, net.sums.host_wait_ns);
     rig_finish(&net.rig);
+}
+END_TEST
+
+/* Updates and reads more tensors than fit, in turn, and waits in the middle. The first round is not
+   compared. */
+static capu_traffic turns(bool has_iterations)
+{
+    struct net net;
+    capu_traffic first;
+    capu_traffic last;
+
+    net_init(&net, NULL, 3 * LAYER_PAGES);
+    for (size_t i = 0; i <= LAYERS; i++) {
+        RIG_OK(&net.rig, CAPU_DESCRIBE(net.rig.context, net.outputs[i], .kind = CAPU_PARAMETER));
+        run(&net, "first", 0, (capu_operand[]){capu_writes(net.outputs[i])}, 1);
+    }
+    RIG_OK(&net.rig, capu_synchronize(net.rig.context));
+    first = traffic(&net);
+    for (size_t round = 0; round < 2; round++) {
+        if (has_iterations) {
+            RIG_OK(&net.rig, capu_iteration_begin(net.rig.context, "turns"));
+        }
+        for (size_t i = 0; i < LAYERS; i++) {
+            run(&net, "turn", 0,
+                (capu_operand[]){capu_reads(net.outputs[i]), capu_updates(net.outputs[i + 1])}, 2);
+        }
+        if (has_iterations) {
+            RIG_OK(&net.rig, capu_iteration_end(net.rig.context));
+        }
+        RIG_OK(&net.rig, capu_synchronize(net.rig.context));
+    }
+    last = traffic(&net);
+    last.stall_ns -= first.stall_ns;
+    rig_finish(&net.rig);
+    return last;
+}
+
+START_TEST(totals_need_no_iterations)
+{
+    capu_traffic with = turns(true);
+    capu_traffic without = turns(false);
+
+    ck_assert_uint_gt(with.stall_ns, 0);
+    ck_assert_mem_eq(&with, &without, sizeof(with));
 }
 END_TEST
 
@@ -213,6 +283,7 @@ int main(void)
     TCase *cases = tcase_create("stalls");
 
     tcase_add_loop_test(cases, passive_stalls_sum_up, 3, 8);
+    tcase_add_test(cases, totals_need_no_iterations);
     tcase_add_loop_test(cases, guided_stalls_sum_up, 0, 12);
     tcase_add_test(cases, replays_without_a_plan_are_named);
     tcase_add_test(cases, replays_after_the_last_op_are_named);

@@ -13,6 +13,9 @@ run $((peak * 55 / 100)) --strict "$program"
 run $((peak * 55 / 100)) --mode guided "$program"
 run $((peak * 55 / 100)) --mode guided --recompute "$program"
 run $((peak * 55 / 100)) --mode guided --recompute --strict "$program"
+# All that is copied are parts of the one allocation.
+[ "$(reported 'copied to the host: ')" -gt "$peak" ] || fail "hardly anything was copied"
+[ "$(reported 'moved: allocation 1: ')" -eq "$(reported 'copied to the host: ')" ] || fail "copied, but not moved"
 floor=$(reported 'floor: ')
 [ "$floor" -lt $((peak * 50 / 100)) ] || fail "the floor is $floor bytes"
 run "$floor" "$program"

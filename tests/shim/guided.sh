@@ -62,6 +62,9 @@ for percent in "$@"; do
     if grep -v '"map_count":0,"unmap_count":0,' <<<"$placed" | grep -q .; then
         fail "a guided iteration maps memory"
     fi
+    # By their numbers, so that they are the same in each run.
+    grep -q '"tensor":"allocation [1-9][0-9]*[+"]' "$work/iterations" || fail "no allocation has a name"
+    ! grep -q '"tensor":"0x' "$work/iterations" || fail "tensors without names"
     grep '"peak_bytes"' "$work/iterations" | sed 's/.*"peak_bytes":\([0-9]*\),.*/\1/' |
         while read -r held; do [ "$held" -le "$budget" ] || exit 1; done || fail "an iteration held more than $budget"
 done

@@ -46,6 +46,9 @@ done
 # Nothing is repeated unless asked for, nor in other modes.
 run $((peak * 55 / 100)) --mode guided "$program"
 ! grep -q '^repeatable' "$work/report" || fail "repeated without being asked"
+# What a step allocates and frees has the same number in each.
+grep -Eq '^moved: allocation [0-9]+: [1-9][0-9]* bytes out, [0-9]+ back; 8 of them, at most 65536 bytes, the last at 0x' \
+    "$work/report" || fail "no allocation that was copied in each step"
 if "$command" run --recompute "$program" >"$work/output" 2>"$work/messages"; then
     fail "--recompute without --mode guided"
 fi

@@ -261,6 +261,28 @@ START_TEST(test_repeatable_launches)
 }
 END_TEST
 
+/* Two of the twelve tensors fit. Each of the four steps copies twelve back: the source of ten of
+   the eleven updates on the way back, that of a copy, and one that a memset changes in part. All
+   that is written leaves before it is needed again: 24 tensors per step, but for the last one. */
+START_TEST(test_traffic)
+{
+    expect(RUN "--budget 600KiB --report /dev/stdout " WORK " train", 0,
+           "\ncopied to the host: 24903680 bytes in 95 copies\n"
+           "copied back: 12582912 bytes in 48 copies\n");
+    check_contains(output,
+                   "\nmoved: allocation 4: 3145728 bytes out, 2097152 back; 262144 bytes, at");
+    check_contains(output, "\nmoved: 2 other allocations\n");
+    ck_assert_ptr_null(strstr(output, "compute waited for memory: 0 ns"));
+    expect(
+        RUN "--budget 4MiB --report /dev/stdout " WORK " train", 0,
+        "\ncopied to the host: 0 bytes in 0 copies\ncopied back: 0 bytes in 0 copies\n"
+        "evicted without a copy: 0 bytes with a valid copy, 0 bytes without contents, 0 bytes to "
+        "be recomputed\noverwritten without being copied back: 0 bytes\n"
+        "compute waited for memory: 0 ns\nthe program waited for evictions: 0 ns\n");
+    ck_assert_ptr_null(strstr(output, "moved: "));
+}
+END_TEST
+
 /* A percentage is a share of the device's 64 MiB. */
 START_TEST(test_percentage)
 {
@@ -381,6 +403,7 @@ int main(void)
     tcase_add_test(cases, test_random_numbers);
     tcase_add_test(cases, test_reloaded_code);
     tcase_add_test(cases, test_repeatable_launches);
+    tcase_add_test(cases, test_traffic);
     tcase_add_test(cases, test_percentage);
     tcase_add_test(cases, test_pretend);
     tcase_add_test(cases, test_refusals);

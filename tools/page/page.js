@@ -917,6 +917,14 @@ function drawMemory(view) {
     });
 }
 
+/* What tensors of a group have in common: their names without numbers. The number of an allocation
+   of an unmodified program is a name of its own; its parts are a group. */
+const groupName = (name) => {
+    const own = /^allocation \d+/.exec(name);
+    const head = own ? own[0] : '';
+    return head + name.slice(head.length).replace(/\d+/g, '#');
+};
+
 /* Rows of tensors: single ones and, unless all fit on a screen, groups whose names differ in numbers
    only; those that compute waited for first. */
 function groupTensors(view) {
@@ -931,7 +939,7 @@ function groupTensors(view) {
         if (first[i + 1] === first[i]) {
             continue;
         }
-        const name = tensors.name[i].replace(/\d+/g, '#');
+        const name = groupName(tensors.name[i]);
         const key = name.includes('#') && tensors.count > 40 ? name + '/' + tensors.kind[i] : name + '/' + i;
         if (!groups.has(key)) {
             groups.set(key, {name, members: [], waited: 0, copied: 0, bytes: 0});

@@ -1,0 +1,50 @@
+/*
+ * Traffic: what a context has copied to host memory and back since it was created, and how long
+ * that took. Iterations have reports; these totals also exist without any.
+ *
+ * Waits of compute outside iterations are gaps between two marks on the compute lane: one before
+ * the first copy or eviction for an op, and the op's own. Their times are read when the second has
+ * passed, at the next such op or when all work is waited for, so that noting one never waits.
+ *
+ * Owned by the context's thread.
+ */
+#ifndef CAPU_RUNTIME_TRAFFIC_H
+#define CAPU_RUNTIME_TRAFFIC_H
+
+#include "capuchin/report.h"
+#include "device/lane.h"
+
+struct tensor;
+
+struct traffic_gap {
+    struct lane_position from, to;
+};
+
+struct traffic {
+    capu_traffic totals;
+    struct lane_position from; /* of the op at hand; no lane: nothing is missing for it */
+    struct traffic_gap *gaps;  /* not read yet, the oldest first */
+    size_t gap_count, gap_capacity;
+};
+
+void traffic_finish(struct traffic *traffic);
+
+/* A tensor is copied to host memory, or back. Counts for the report of the iteration, too. */
+void traffic_out(capu_context *context, struct tensor *tensor);
+void traffic_back(capu_context *context, struct tensor *tensor);
+
+/* A tensor is evicted by a method other than SWAP, without a copy. As above. */
+void traffic_dropped(capu_context *context, const struct tensor *tensor, uint32_t method);
+
+/* The calling thread has waited for evictions since a time of the device. As above. */
+void traffic_host_waited(capu_context *context, uint64_t begin_ns);
+
+/* Operands of the op at hand are missing; its start has been marked. Nothing is noted in
+   iterations, whose reports have the waits, nor where there is no host memory or event for it. */
+void traffic_wait_begin(capu_context *context);
+void traffic_wait_end(capu_context *context);
+
+/* Reads the gaps that have passed. Before marks on the compute lane are retired. */
+void traffic_settle(capu_context *context);
+
+#endif
