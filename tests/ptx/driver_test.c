@@ -386,7 +386,8 @@ START_TEST(what_is_not_supported_is_refused)
     void *found;
 
     start();
-    ck_assert_int_eq(cuGetProcAddress_v2("cuIpcGetEventHandle", &found, 13000, 1, NULL), CUDA_SUCCESS);
+    ck_assert_int_eq(cuGetProcAddress_v2("cuIpcGetEventHandle", &found, 13000, 1, NULL),
+                     CUDA_SUCCESS);
     memcpy(&create, &found, sizeof(found));
     ck_assert_int_eq(create(NULL, 0), CUDA_ERROR_NOT_SUPPORTED);
     ck_assert_int_eq(cuCtxSynchronize(), CUDA_SUCCESS);

@@ -326,8 +326,7 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS
     return launch_describe(node, params);
 }
 
-CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, unsigned id,
-                                       CUlaunchAttributeValue *value)
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, unsigned id, CUlaunchAttributeValue *value)
 {
     NODE_ENTER(node, launch_run, value);
     return launch_attribute(node, id, value);

@@ -91,7 +91,7 @@
     X(cuGraphKernelNodeSetParams, _v2, 12000,                                                      \
       (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params))                                   \
     X(cuGraphKernelNodeGetAttribute, , 11000,                                                      \
-      (CUgraphNode node, unsigned id, CUlaunchAttributeValue * value))                             \
+      (CUgraphNode node, unsigned id, CUlaunchAttributeValue *value))                              \
     X(cuGraphAddMemcpyNode, , 10000,                                                               \
       (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count,                 \
        const CUDA_MEMCPY3D *params, CUcontext context))                                            \
