@@ -13,6 +13,7 @@
 #include "base/array.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ static struct {
     struct capu_operand *operands;
     size_t operand_count, operand_capacity;
     size_t begun_count; /* of those of the access that has begun */
+    uint64_t undone;    /* atomic */
     CUstream stream;    /* atomic: is_open is set after it */
     bool is_open;       /* atomic */
     bool is_child;      /* atomic: of the process that created the context */
@@ -236,12 +238,24 @@ uint64_t core_full_budget(void)
     return core.full_budget;
 }
 
+/* Of the budget, by memory that is not the context's. */
+static uint64_t taken_bytes(void)
+{
+    return core.full_budget - capu_context_config(core.context)->budget_bytes;
+}
+
 CUresult core_result(capu_status status, const char *what)
 {
     if (status == CAPU_OK) {
         return DRIVER_SUCCESS;
     }
-    log_line("%s: %s: %s", what, capu_status_text(status), capu_last_error(core.context));
+    if (status == CAPU_OVER_BUDGET && taken_bytes() > 0) {
+        log_line("%s: %s: %s (--budget is %" PRIu64 ", of which %" PRIu64 " are taken by others)",
+                 what, capu_status_text(status), capu_last_error(core.context), core.full_budget,
+                 taken_bytes());
+    } else {
+        log_line("%s: %s: %s", what, capu_status_text(status), capu_last_error(core.context));
+    }
     switch (status) {
     case CAPU_OVER_BUDGET:
     case CAPU_NO_HOST_MEMORY:
@@ -306,6 +320,28 @@ static capu_status issue(capu_op *op, capu_status (*call)(capu_context *, const 
     return status;
 }
 
+void core_note_undone(void)
+{
+    (void)__atomic_fetch_add(&core.undone, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t core_undone(void)
+{
+    return __atomic_load_n(&core.undone, __ATOMIC_RELAXED);
+}
+
+/* The result of an access, which the program may not look at. What is wrong with its addresses
+   would be wrong without a budget, too. */
+static CUresult note_result(capu_status status, const char *name)
+{
+    CUresult result = core_result(status, name);
+
+    if (result != DRIVER_SUCCESS && result != DRIVER_INVALID_VALUE) {
+        core_note_undone();
+    }
+    return result;
+}
+
 CUresult core_begin(const char *name)
 {
     capu_op op = {.name = name};
@@ -316,7 +352,7 @@ CUresult core_begin(const char *name)
     }
     core.begun_count = core.operand_count;
     core.operand_count = 0;
-    return core_result(status, name);
+    return note_result(status, name);
 }
 
 CUresult core_run(capu_op *op)
@@ -327,7 +363,7 @@ CUresult core_run(capu_op *op)
     if (status == CAPU_OK && core.is_host) {
         status = capu_synchronize(core.context);
     }
-    return core_result(status, op->name);
+    return note_result(status, op->name);
 }
 
 const capu_operand *core_operands(size_t *count)

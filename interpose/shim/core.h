@@ -70,6 +70,11 @@ CUresult core_end(CUresult result, const char *name);
    not hold: the function says what has begun. */
 CUresult core_run(capu_op *op);
 
+/* Counts a launch, copy or memset of the program that failed here and would not have failed without
+   a budget; those whose access does not begin are counted. What was counted so far. Thread: any. */
+void core_note_undone(void);
+uint64_t core_undone(void);
+
 /* After calls of the library that enqueue work: on the host device waits for it. */
 CUresult core_settle(CUresult result);
 

@@ -35,6 +35,7 @@ bool launch_is_refused(const struct code_kernel *kernel, const struct launch *la
         return false;
     }
     symbol_note_refusal(kernel->name);
+    core_note_undone();
     return true;
 }
 

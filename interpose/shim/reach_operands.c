@@ -169,6 +169,7 @@ static CUresult refuse_store(const struct range *range, const struct allocation 
              " bytes %s an allocation of %" PRIu64 " bytes, by its parameter %s",
              range->call->kernel->name, beyond,
              is_before ? "before the start of" : "beyond the end of", allocation->bytes, pointer);
+    core_note_undone();
     return DRIVER_ILLEGAL_ADDRESS;
 }
 

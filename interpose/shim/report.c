@@ -295,6 +295,7 @@ static void write_report(const struct settings *settings)
     for (size_t i = 0; symbol_refused(i) != NULL; i++) {
         fprintf(file, "refused: %s\n", symbol_refused(i));
     }
+    fprintf(file, "not carried out: %" PRIu64 " launches, copies and memsets\n", core_undone());
     is_written = ferror(file) == 0;
     if (fclose(file) != 0 || !is_written) {
         log_line("the report %s cannot be written: %s", settings->report_path, strerror(errno));
@@ -314,5 +315,11 @@ __attribute__((destructor)) static void end(void)
     }
     if (settings->report_path != NULL) {
         write_report(settings);
+    }
+    if (core_undone() > 0) {
+        log_line("launches, copies or memsets not carried out: %" PRIu64
+                 ", see the lines above; if "
+                 "the program has not handled these errors, its results are wrong",
+                 core_undone());
     }
 }

@@ -88,6 +88,8 @@ START_TEST(test_memory_of_others)
     /* While it was taken, there was no room for a launch with three tensors. */
     expect(RUN "--budget 900KiB " WORK " beside 3", 0, "launch 2\nlaunch 0\n");
     check_contains(output, "needs 524288 bytes of device memory at once");
+    check_contains(output, "(--budget is 921600, of which 534528 are taken by others)");
+    check_contains(output, "capuchin: launches, copies or memsets not carried out: 1, see");
     expect(RUN "--budget 500KiB " WORK " beside", 1, "cuMemAllocManaged: error 2\n");
     check_contains(output,
                    "capuchin: cuMemAllocManaged: 262144 bytes do not fit the budget, of which "
@@ -302,13 +304,19 @@ START_TEST(test_refusals)
 {
     expect(RUN "--budget 2MiB " WORK " spin", 0, "spin 801\nspin 801\ncooperative 0\n");
     check_contains(output, "capuchin: refused: the kernel spin waits for memory");
-    expect(RUN "--budget 2MiB --report /dev/stdout " WORK " spin", 0, "\nrefused: spin\n");
+    check_contains(output, "capuchin: launches, copies or memsets not carried out: 2, see");
+    expect(RUN "--budget 2MiB --report /dev/stdout " WORK " spin", 0,
+           "\nrefused: spin\nnot carried out: 2 launches, copies and memsets\n");
     expect(RUN "--budget 2MiB " WORK " spin 2>&1 | grep -c refused", 0, "1\n");
     expect(RUN "--budget 2MiB " WORK " open 12", 0, "launch 2\n");
     check_contains(output, "capuchin: all 3145736 bytes are needed for the kernel through_table, "
                            "which is open: an address that no parameter gives");
     expect(RUN "--budget 2MiB --report /dev/stdout " WORK " open 12", 0,
            ", 0 launches, at most 0 bytes of operands, 1 launches failed\n");
+    check_contains(output, "\nnot carried out: 1 launches, copies and memsets\n");
+    expect(RUN "--report /dev/stdout " WORK " open 2", 0,
+           "\nnot carried out: 0 launches, copies and memsets\n");
+    ck_assert_ptr_null(strstr(output, "capuchin: "));
     expect(RUN "--report /dev/stdout " WORK " pools host", 0,
            "host 801\nmanaged 801\ndefault 801\n");
     check_contains(output, "capuchin: refused: cuMemPoolCreate for memory of the host or managed");
