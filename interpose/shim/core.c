@@ -36,6 +36,7 @@ static struct {
     bool is_child;      /* atomic: of the process that created the context */
     void (*begun)(const char *name, const capu_operand *operands, size_t count);
     void (*ended)(void); /* both constant once there is a context */
+    bool (*make_room)(void);
 } core = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local unsigned guard_depth;
@@ -63,6 +64,11 @@ CUstream core_stream(CUstream stream)
     return __atomic_load_n(&core.is_open, __ATOMIC_ACQUIRE)
                ? __atomic_load_n(&core.stream, __ATOMIC_ACQUIRE)
                : stream;
+}
+
+void core_on_lack(bool (*make_room)(void))
+{
+    core.make_room = make_room;
 }
 
 void core_guard_begin(void)
@@ -315,6 +321,9 @@ static capu_status issue(capu_op *op, capu_status (*call)(capu_context *, const 
     status = call(core.context, op);
     if (status == CAPU_OVER_BUDGET &&
         cut_operands(core.context, core.operands, core.operand_count)) {
+        status = call(core.context, op);
+    }
+    if (status == CAPU_OVER_BUDGET && core.make_room != NULL && core.make_room()) {
         status = call(core.context, op);
     }
     return status;

@@ -86,6 +86,10 @@ CUresult core_wait(void);
 void core_watch(void (*begun)(const char *name, const capu_operand *operands, size_t count),
                 void (*ended)(void));
 
+/* Sets what is asked to make room when the operands of an access do not fit the budget; false: it
+   cannot. */
+void core_on_lack(bool (*make_room)(void));
+
 /* Between these, calls of this thread go to the driver: a library's call with known operands. */
 void core_guard_begin(void);
 void core_guard_end(void);

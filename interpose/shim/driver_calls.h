@@ -215,6 +215,7 @@
     X(cuCtxGetStreamPriorityRange, (int *least, int *greatest))                                 \
     X(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority))            \
     X(cuEventCreate, (CUevent * event, unsigned flags))                                         \
+    X(cuMemFreeHost, (void *address))                                                           \
     X(cuEventDestroy_v2, (CUevent event))                                                       \
     X(cuEventSynchronize, (CUevent event))                                                      \
     X(cuFuncGetName, (const char **name, CUfunction function))                                  \

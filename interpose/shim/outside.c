@@ -3,7 +3,8 @@
  *
  * What is freed is given back to the budget at once if nothing is left, and otherwise once it is a
  * thirty-second part of the budget: each change may cost a plan, and a program may allocate and
- * free the same in each of its iterations. All is guarded by the core's lock.
+ * free the same in each of its iterations. Where that keeps an access from fitting, it is given
+ * back before. All is guarded by the core's lock.
  */
 #include "interpose/shim/outside.h"
 
@@ -38,7 +39,10 @@ static struct {
     size_t mapping_count, mapping_capacity;
     uint64_t bytes; /* of all blocks, and of calls under way */
     uint64_t peak_bytes;
-    uint64_t taken_bytes; /* from the budget: not less than `bytes` */
+    uint64_t taken_bytes;  /* from the budget: not less than `bytes` */
+    uint64_t needed_bytes; /* of all blocks but those that can be spared */
+    uint64_t needed_peak_bytes;
+    void (*release)(void); /* frees those; NULL: there are none */
 } outside;
 
 /* Enters the core, unless the thread is in it. False: nothing is managed. */
@@ -80,18 +84,43 @@ static void give_back(uint64_t bytes)
     }
 }
 
+/* Returns to the budget what can be spared, and what was freed. False: nothing. */
+static bool make_room(void)
+{
+    void (*release)(void) = outside.release;
+    uint64_t taken_bytes = outside.taken_bytes;
+
+    outside.release = NULL;
+    if (release != NULL) {
+        release();
+    }
+    if (outside.taken_bytes > outside.bytes) {
+        (void)take_from_budget(outside.bytes);
+    }
+    return outside.taken_bytes < taken_bytes;
+}
+
+static capu_status take(uint64_t bytes)
+{
+    if (bytes > UINT64_MAX - outside.bytes) {
+        return CAPU_OVER_BUDGET;
+    }
+    return outside.bytes + bytes > outside.taken_bytes ? take_from_budget(outside.bytes + bytes)
+                                                       : CAPU_OK;
+}
+
 CUresult outside_take(enum caller caller, const char *name, uint64_t bytes)
 {
-    capu_status status = CAPU_OK;
+    capu_status status;
     bool is_inside;
 
     if (!enter(caller, &is_inside)) {
         return DRIVER_SUCCESS;
     }
-    if (bytes > UINT64_MAX - outside.bytes) {
-        status = CAPU_OVER_BUDGET;
-    } else if (outside.bytes + bytes > outside.taken_bytes) {
-        status = take_from_budget(outside.bytes + bytes);
+    core_on_lack(make_room);
+    status = take(bytes);
+    if (status == CAPU_OVER_BUDGET && make_room()) {
+        status = take(bytes);
     }
     if (status == CAPU_OK) {
         outside.bytes += bytes;
@@ -106,6 +135,14 @@ CUresult outside_take(enum caller caller, const char *name, uint64_t bytes)
     return status == CAPU_OK ? DRIVER_SUCCESS : DRIVER_OUT_OF_MEMORY;
 }
 
+static void note_needed(uint64_t bytes)
+{
+    outside.needed_bytes += bytes;
+    if (outside.needed_bytes > outside.needed_peak_bytes) {
+        outside.needed_peak_bytes = outside.needed_bytes;
+    }
+}
+
 CUresult outside_note(enum caller caller, CUresult result, enum outside_kind kind, uint64_t handle,
                       uint64_t bytes)
 {
@@ -116,8 +153,14 @@ CUresult outside_note(enum caller caller, CUresult result, enum outside_kind kin
     }
     if (result != DRIVER_SUCCESS) {
         give_back(bytes);
-    } else if (array_reserve(&outside.blocks, &outside.block_capacity, outside.block_count + 1,
-                             sizeof(outside.blocks[0]))) {
+        leave(is_inside);
+        return result;
+    }
+    if (kind != OUTSIDE_SPARE) {
+        note_needed(bytes);
+    }
+    if (array_reserve(&outside.blocks, &outside.block_capacity, outside.block_count + 1,
+                      sizeof(outside.blocks[0]))) {
         outside.blocks[outside.block_count++] =
             (struct block){.kind = kind, .handle = handle, .bytes = bytes};
     } /* else it counts for good */
@@ -141,6 +184,9 @@ static void remove_block(struct block *block)
 {
     uint64_t bytes = block->bytes;
 
+    if (block->kind != OUTSIDE_SPARE) {
+        outside.needed_bytes -= bytes;
+    }
     *block = outside.blocks[--outside.block_count];
     give_back(bytes);
 }
@@ -218,6 +264,11 @@ CUresult outside_unmapped(enum caller caller, CUresult result, uint64_t address,
     return result;
 }
 
+void outside_on_lack(void (*release)(void))
+{
+    outside.release = release;
+}
+
 uint64_t outside_bytes(void)
 {
     return outside.bytes;
@@ -226,4 +277,9 @@ uint64_t outside_bytes(void)
 uint64_t outside_peak_bytes(void)
 {
     return outside.peak_bytes;
+}
+
+uint64_t outside_needed_bytes(void)
+{
+    return outside.needed_peak_bytes;
 }

@@ -12,7 +12,13 @@
 #include <stdint.h>
 
 /* What a handle is one of. */
-enum outside_kind { OUTSIDE_ADDRESS, OUTSIDE_ARRAY, OUTSIDE_MIPMAPPED_ARRAY, OUTSIDE_PAGES };
+enum outside_kind {
+    OUTSIDE_ADDRESS,
+    OUTSIDE_ARRAY,
+    OUTSIDE_MIPMAPPED_ARRAY,
+    OUTSIDE_PAGES,
+    OUTSIDE_SPARE, /* an address: memory of this library's own that can be spared */
+};
 
 /* Takes so many bytes from the budget, for a call of the driver's function `name`. An error:
    there are not so many, and a line says so. The caller then makes the call, and: */
@@ -33,8 +39,14 @@ CUresult outside_mapped(enum caller caller, CUresult result, uint64_t handle, ui
                         uint64_t bytes);
 CUresult outside_unmapped(enum caller caller, CUresult result, uint64_t address, uint64_t bytes);
 
-/* Now, and at most since the start. For the thread that has entered the core, or at the end. */
+/* Sets what frees memory that can be spared, when something of the program does not fit otherwise.
+   It is called once. For the thread that has entered the core. */
+void outside_on_lack(void (*release)(void));
+
+/* Now, and at most since the start; at most without what can be spared. For the thread that has
+   entered the core, or at the end. */
 uint64_t outside_bytes(void);
 uint64_t outside_peak_bytes(void);
+uint64_t outside_needed_bytes(void);
 
 #endif

@@ -41,6 +41,17 @@ static struct slice_window *windows(void)
     return (struct slice_window *)(void *)memory.host;
 }
 
+/* What is found without coverage slices is enough to run a launch. */
+static void release(void)
+{
+    const struct real_calls *real = real_calls();
+
+    memory.result = DRIVER_OUT_OF_MEMORY;
+    (void)outside_freed(CALLER_LIBRARY, real->cuMemFree_v2(memory.device), OUTSIDE_SPARE,
+                        memory.device);
+    (void)real->cuMemFreeHost(memory.host);
+}
+
 static CUresult open_memory(void)
 {
     static const char name[] = "cuMemAlloc_v2 for slices";
@@ -62,7 +73,11 @@ static CUresult open_memory(void)
         return result;
     }
     result = passed_note(real->cuMemAlloc_v2(&memory.device, bytes), name, bytes);
-    return outside_note(CALLER_LIBRARY, result, OUTSIDE_ADDRESS, memory.device, bytes);
+    result = outside_note(CALLER_LIBRARY, result, OUTSIDE_SPARE, memory.device, bytes);
+    if (result == DRIVER_SUCCESS) {
+        outside_on_lack(release);
+    }
+    return result;
 }
 
 /* Whether a launch loads as much from the same pointers as it stores. */

@@ -151,7 +151,7 @@ static void write_memory(FILE *file, const capu_context *context)
     fprintf(file, "budget: %" PRIu64 " bytes of device memory\n", core_full_budget());
     fprintf(file, "peak: %" PRIu64 " bytes of device memory\n", peak);
     fprintf(file, "floor: %" PRIu64 " bytes of device memory\n",
-            floor_bytes(context, cut_edge_bytes()) + outside_peak_bytes());
+            floor_bytes(context, cut_edge_bytes()) + outside_needed_bytes());
     fprintf(file,
             "taken by others: %" PRIu64 " bytes of device memory at the end, at most %" PRIu64 "\n",
             outside_bytes(), outside_peak_bytes());

@@ -49,7 +49,7 @@ START_TEST(test_parts_come_and_go)
         RUN "--budget 2MiB --report /dev/stdout " RANGES " blob", 0,
         "kernel fill: closed, 16 launches, at most 524288 bytes of operands, 0 launches failed\n");
     /* The two tensors of a launch, and bitmaps. */
-    check_contains(output, "floor: 1071104 bytes");
+    check_contains(output, "floor: 1048576 bytes");
     /* A launch that touches all of it cannot be cut, and needs it all. */
     expect(RUN "--budget 2MiB " RANGES " all", 1, "fill: error 2\n");
     check_contains(output, "does not fit the budget");

@@ -88,8 +88,12 @@ START_TEST(test_memory_of_others)
     /* While it was taken, there was no room for a launch with three tensors. */
     expect(RUN "--budget 900KiB " WORK " beside 3", 0, "launch 2\nlaunch 0\n");
     check_contains(output, "needs 524288 bytes of device memory at once");
-    check_contains(output, "(--budget is 921600, of which 534528 are taken by others)");
+    check_contains(output, "(--budget is 921600, of which 524288 are taken by others)");
     check_contains(output, "capuchin: launches, copies or memsets not carried out: 1, see");
+    /* Bitmaps are freed where a launch has no room beside them. */
+    check_same("train", "--budget 512KiB");
+    expect(RUN "--budget 512KiB --report /dev/stdout " WORK " train", 0,
+           "\ntaken by others: 0 bytes of device memory at the end, at most 1");
     expect(RUN "--budget 500KiB " WORK " beside", 1, "cuMemAllocManaged: error 2\n");
     check_contains(output,
                    "capuchin: cuMemAllocManaged: 262144 bytes do not fit the budget, of which "
