@@ -250,18 +250,28 @@ static uint64_t taken_bytes(void)
     return core.full_budget - capu_context_config(core.context)->budget_bytes;
 }
 
+/* Names of kernels can be long, and the context's errors name what was issued. */
+static void report_failure(capu_status status, const char *what)
+{
+    const char *error = capu_last_error(core.context);
+    bool is_named = strstr(error, what) != NULL;
+    char taken[128] = "";
+
+    if (status == CAPU_OVER_BUDGET && taken_bytes() > 0) {
+        snprintf(taken, sizeof(taken),
+                 " (--budget is %" PRIu64 ", of which %" PRIu64 " are taken by others)",
+                 core.full_budget, taken_bytes());
+    }
+    log_line("%s%s%s: %s%s", is_named ? "" : what, is_named ? "" : ": ", capu_status_text(status),
+             error, taken);
+}
+
 CUresult core_result(capu_status status, const char *what)
 {
     if (status == CAPU_OK) {
         return DRIVER_SUCCESS;
     }
-    if (status == CAPU_OVER_BUDGET && taken_bytes() > 0) {
-        log_line("%s: %s: %s (--budget is %" PRIu64 ", of which %" PRIu64 " are taken by others)",
-                 what, capu_status_text(status), capu_last_error(core.context), core.full_budget,
-                 taken_bytes());
-    } else {
-        log_line("%s: %s: %s", what, capu_status_text(status), capu_last_error(core.context));
-    }
+    report_failure(status, what);
     switch (status) {
     case CAPU_OVER_BUDGET:
     case CAPU_NO_HOST_MEMORY:

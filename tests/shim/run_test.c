@@ -87,7 +87,9 @@ START_TEST(test_memory_of_others)
     check_contains(output, "passed through: cuMemAllocManaged: 2 calls, 524288 bytes in all\n");
     /* While it was taken, there was no room for a launch with three tensors. */
     expect(RUN "--budget 900KiB " WORK " beside 3", 0, "launch 2\nlaunch 0\n");
-    check_contains(output, "needs 524288 bytes of device memory at once");
+    check_contains(output,
+                   "capuchin: does not fit the budget: op 'scale' needs 524288 bytes of device "
+                   "memory at once");
     check_contains(output, "(--budget is 921600, of which 524288 are taken by others)");
     check_contains(output, "capuchin: launches, copies or memsets not carried out: 1, see");
     /* Bitmaps are freed where a launch has no room beside them. */
