@@ -85,6 +85,9 @@ void traffic_settle(capu_context *context)
             traffic->totals.stall_ns += ns;
         }
     }
+    if (done == 0) {
+        return;
+    }
     traffic->gap_count -= done;
     memmove(traffic->gaps, traffic->gaps + done, traffic->gap_count * sizeof(traffic->gaps[0]));
 }
