@@ -142,7 +142,8 @@ void record_set_partial(struct record *record)
 }
 
 /* The code of an operand that is all of a tensor of the newest op; false: it is not. `at` is where
-   its access is, if ops have one access per operand, as most do. */
+   its access is, if ops have one access per operand, as most do. Tensors do not overlap, so the one
+   in which the operand begins decides. */
 static bool code_whole(const struct record *record, const capu_operand *operand, size_t at,
                        record_operand_code *code)
 {
@@ -154,11 +155,13 @@ static bool code_whole(const struct record *record, const capu_operand *operand,
         uint32_t number = record_access_tensor(record->accesses[first + at]);
         const struct record_tensor *tensor = &record->tensors[number];
 
-        if (tensor->address == operand->address &&
-            (operand->bytes == 0 || operand->bytes == tensor->tensor_bytes)) {
+        if ((uintptr_t)operand->address - (uintptr_t)tensor->address < tensor->tensor_bytes) {
+            bool is_whole = tensor->address == operand->address &&
+                            (operand->bytes == 0 || operand->bytes == tensor->tensor_bytes);
+
             *code = number | (operand->bytes != 0 ? OPERAND_HAS_BYTES : 0) |
                     operand->role << OPERAND_ROLE_SHIFT;
-            return number < OPERAND_HAS_BYTES;
+            return is_whole && number < OPERAND_HAS_BYTES;
         }
         at = at + 1 < count ? at + 1 : 0;
     }
