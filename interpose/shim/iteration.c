@@ -60,9 +60,14 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ (hash >> 32);
 }
 
-void iteration_add_pointer(uint64_t ordinal, uint64_t offset)
+uint64_t iteration_mix_pointer(uint64_t pointers, uint64_t ordinal, uint64_t offset)
 {
-    iterations.pointers = mix(mix(iterations.pointers + 1, ordinal), offset);
+    return mix(mix(pointers + 1, ordinal), offset);
+}
+
+void iteration_add_pointers(uint64_t pointers)
+{
+    iterations.pointers = mix(iterations.pointers + 1, pointers);
 }
 
 void iteration_name_next(void)

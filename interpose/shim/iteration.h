@@ -17,8 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Adds a pointer to the next event: which allocation it lies in, and where. */
-void iteration_add_pointer(uint64_t ordinal, uint64_t offset);
+/* The hash of pointers and one more: which allocation it lies in, and where. Of none it is 0. */
+uint64_t iteration_mix_pointer(uint64_t pointers, uint64_t ordinal, uint64_t offset);
+
+/* Adds pointers to the next event, by their hash. */
+void iteration_add_pointers(uint64_t pointers);
 
 /* The pointers that were added belong to no event. */
 void iteration_forget_pointers(void);

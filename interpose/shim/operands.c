@@ -16,14 +16,19 @@ void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, c
     operands->has_failed |= !core_add(address, bytes, role);
 }
 
-void operands_note_pointer(uint64_t address)
+uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address)
 {
     const struct allocation *allocation =
         settings_get()->mode == CAPU_MODE_GUIDED ? alloc_find(address) : NULL;
 
-    if (allocation != NULL) {
-        iteration_add_pointer(allocation->ordinal, address - allocation->address);
-    }
+    return allocation != NULL
+               ? iteration_mix_pointer(pointers, allocation->ordinal, address - allocation->address)
+               : pointers;
+}
+
+void operands_note_pointer(uint64_t address)
+{
+    iteration_add_pointers(operands_mix_pointer(0, address));
 }
 
 static int by_address(const void *one, const void *other)

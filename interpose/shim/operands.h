@@ -18,6 +18,9 @@ struct operands {
    ranges below are added as they are. */
 void operands_note_pointer(uint64_t address);
 
+/* The hash of the pointers of an event, and one more. */
+uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address);
+
 /* A range within one allocation, as it is. */
 void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role);
 

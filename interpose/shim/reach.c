@@ -4,6 +4,7 @@
 #include "interpose/shim/alloc.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
+#include "interpose/shim/iteration.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/reach_cache.h"
 #include "interpose/shim/real_calls.h"
@@ -21,6 +22,7 @@ struct noted {
     uint64_t allocations;   /* alloc_generation() */
     uint64_t cuts;          /* cut_generation() */
     uint64_t written_bytes; /* of operands that are written as a whole */
+    uint64_t pointers;      /* find_pointers */
     uint64_t count;
     bool is_complete; /* whole writes were sought, or there are none */
     bool has_others;  /* see operands.h */
@@ -324,8 +326,26 @@ static void add_all(const capu_operand *list, size_t count, struct operands *ope
     }
 }
 
+/* What iterations are found by: the hash of the launch's pointers. */
+static uint64_t find_pointers(const struct code_kernel *kernel)
+{
+    size_t count = settings_get()->mode == CAPU_MODE_GUIDED ? kernel->roles->word_count : 0;
+    uint64_t pointers = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t offset = 0;
+        uint64_t pointer;
+
+        while (parameters_next(found.block, kernel->roles, &kernel->roles->words[i], &offset,
+                               &pointer)) {
+            pointers = operands_mix_pointer(pointers, pointer);
+        }
+    }
+    return pointers;
+}
+
 /* Keeps found.list for found.key. */
-static void note_operands(bool is_complete, uint64_t written_bytes)
+static void note_operands(bool is_complete, uint64_t written_bytes, uint64_t pointers)
 {
     size_t bytes = found.list.count * sizeof(found.list.operands[0]);
     struct noted *noted =
@@ -335,6 +355,7 @@ static void note_operands(bool is_complete, uint64_t written_bytes)
         *noted = (struct noted){.allocations = alloc_generation(),
                                 .cuts = cut_generation(),
                                 .written_bytes = written_bytes,
+                                .pointers = pointers,
                                 .count = found.list.count,
                                 .is_complete = is_complete,
                                 .has_others = found.list.has_others};
@@ -369,6 +390,7 @@ static bool add_noted(struct reach *reach, const struct launch *launch, struct o
     reach->written_bytes += noted->written_bytes;
     reach->has_written = noted->written_bytes > 0;
     operands->has_others |= noted->has_others;
+    iteration_add_pointers(noted->pointers);
     add_all(noted->operands, noted->count, operands);
     return true;
 }
@@ -387,6 +409,7 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
     struct reach *reach = kernel->reach;
     const struct reach_result *results;
     uint64_t written_bytes = 0;
+    uint64_t pointers;
     bool is_repeated;
     bool is_seen;
     CUresult result;
@@ -395,6 +418,8 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
     if (add_noted(reach, launch, operands, &is_seen)) {
         return DRIVER_SUCCESS;
     }
+    pointers = find_pointers(kernel);
+    iteration_add_pointers(pointers);
     results = find(kernel, launch, &is_repeated);
     result = reach_list_operands(kernel, launch, found.block, results, &found.list, &found.reads,
                                  !is_seen);
@@ -404,7 +429,7 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
     } else if (result == DRIVER_SUCCESS) {
         written_bytes = is_repeated ? find_writes(kernel, launch, results) : 0;
         if (!found.list.has_failed && !has_data(reach)) {
-            note_operands(is_repeated, written_bytes);
+            note_operands(is_repeated, written_bytes, pointers);
         }
     }
     reach->written_bytes += written_bytes;
@@ -413,22 +438,6 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
     operands->has_failed |= found.list.has_failed;
     operands->has_others |= found.list.has_others;
     return result;
-}
-
-/* What iterations are found by. */
-static void note_pointers(const struct code_kernel *kernel)
-{
-    size_t count = settings_get()->mode == CAPU_MODE_GUIDED ? kernel->roles->word_count : 0;
-
-    for (size_t i = 0; i < count; i++) {
-        uint32_t offset = 0;
-        uint64_t pointer;
-
-        while (parameters_next(found.block, kernel->roles, &kernel->roles->words[i], &offset,
-                               &pointer)) {
-            operands_note_pointer(pointer);
-        }
-    }
 }
 
 CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
@@ -440,7 +449,6 @@ CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
     if (!parameters_block(&launch->parameters, kernel->roles, found.block)) {
         return DRIVER_INVALID_VALUE;
     }
-    note_pointers(kernel);
     if (reach != NULL && reach->function != NULL) {
         memset(found.block + reach->slice.results_offset, 0,
                reach->slice.parameter_bytes - reach->slice.results_offset);
@@ -456,6 +464,7 @@ CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
         }
         reach->whole_count++;
     }
+    iteration_add_pointers(find_pointers(kernel));
     result =
         reach_list_operands(kernel, launch, found.block, NULL, &found.list, &found.reads, false);
     add_all(found.list.operands, found.list.count, operands);
