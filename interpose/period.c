@@ -27,12 +27,19 @@ struct anchor {
     uint64_t number; /* of its newest event */
 };
 
+/* A period in which no event occurs only once, as those that ended with event `end` - 1 showed. */
+struct barren {
+    uint64_t length;
+    uint64_t end;
+};
+
 struct period {
     struct history history;
     bool is_named;
     uint64_t count;       /* events so far */
     struct anchor anchor; /* PERIOD_NONE: no period is known */
     uint64_t length;      /* events of an iteration, at most */
+    struct barren barren; /* the newest; length 0: none */
     bool is_open;         /* an iteration is */
     bool is_early;        /* it has begun before its first event */
     uint64_t begun;       /* the number of the event that began it */
@@ -85,6 +92,22 @@ static struct anchor choose(const struct history *history, uint64_t length)
             anchor = (struct anchor){PERIOD_BY_PLACE, event->hash, i};
         }
         last_copy = event->is_marked ? i : last_copy;
+    }
+    return anchor;
+}
+
+/* An anchor as choose finds it. While a repetition that has none goes on, it has the same events,
+   and is not gone through again for each of them. */
+static struct anchor find_anchor(struct period *period, uint64_t length)
+{
+    uint64_t end = period->history.count;
+    struct anchor anchor = {PERIOD_NONE, 0, 0};
+
+    if (length != period->barren.length || end - period->barren.end > length) {
+        anchor = choose(&period->history, length);
+    }
+    if (anchor.kind == PERIOD_NONE) {
+        period->barren = (struct barren){length, end};
     }
     return anchor;
 }
@@ -145,7 +168,7 @@ static bool consider(struct period *period, uint64_t length)
         history_counted(history, length) < PERIOD_LEAST_LAUNCHES) {
         return false;
     }
-    anchor = choose(history, length);
+    anchor = find_anchor(period, length);
     if (!replaces) { /* then the newest event is the anchor */
         times = count_newest(history, length, &widest);
         replaces = (times > 1 && times <= PERIOD_MICRO_STEPS) ||

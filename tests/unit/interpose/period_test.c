@@ -164,6 +164,46 @@ START_TEST(steps_are_found)
 END_TEST
 
 /* What is done only now and then is outside: the iteration ends when it is complete. */
+/* There and back, so that each launch occurs twice. */
+static void there_and_back(void)
+{
+    launches(SETUP, 20);
+    for (uint64_t i = 20; i-- > 0;) {
+        launches(SETUP + i, 1);
+    }
+}
+
+START_TEST(steps_need_an_event_that_occurs_once)
+{
+    size_t at;
+
+    start(false);
+    for (int i = 0; i < 20; i++) {
+        there_and_back();
+    }
+    ck_assert_uint_eq(begun_since(0), 0);
+    for (int i = 0; i < 8; i++) {
+        at = run.count;
+        copies();
+        there_and_back();
+        ck_assert(i < 4 || begun_since(at) == 1);
+    }
+    check_state(PERIOD_BY_COPY, 42);
+    at = run.count;
+    for (int i = 0; i < 20; i++) {
+        there_and_back();
+    }
+    ck_assert_uint_eq(begun_since(at), 0);
+    for (int i = 0; i < 8; i++) {
+        at = run.count;
+        emit(PERIOD_OTHER, LOSS, false);
+        there_and_back();
+        ck_assert(i < 4 || begun_since(at) == 1);
+    }
+    check_state(PERIOD_BY_PLACE, 41);
+    finish();
+}
+END_TEST
 START_TEST(what_is_done_now_and_then_is_outside)
 {
     start(false);
@@ -524,6 +564,7 @@ int main(void)
     TCase *cases = tcase_create("period");
 
     tcase_add_test(cases, steps_are_found);
+    tcase_add_test(cases, steps_need_an_event_that_occurs_once);
     tcase_add_test(cases, what_is_done_now_and_then_is_outside);
     tcase_add_test(cases, validation_has_iterations_of_its_own);
     tcase_add_test(cases, alternating_steps_are_one_iteration);
