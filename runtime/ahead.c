@@ -20,7 +20,8 @@ static size_t least(size_t left, size_t right)
     return left < right ? left : right;
 }
 
-void ahead_look(struct ahead *ahead, const struct tensors *tensors, const struct record *open)
+void ahead_look(struct ahead *ahead, const struct tensors *tensors, const struct record *open,
+                size_t access_count)
 {
     const struct record *before = ahead->before;
     size_t end;
@@ -28,15 +29,15 @@ void ahead_look(struct ahead *ahead, const struct tensors *tensors, const struct
     if (before == NULL || tensors->live_count < MANY_TENSORS) {
         return;
     }
-    end = least(open->access_count + EXPECT_AHEAD, before->access_count);
+    end = least(open->access_count + access_count + EXPECT_AHEAD, before->access_count);
     for (; ahead->expected < end; ahead->expected++) {
         tensors_expect(tensors, address_of(before, ahead->expected));
     }
-    end = least(open->spelled_count + EXPECT_AHEAD, before->spelled_count);
+    end = least(open->spelled_count + access_count + EXPECT_AHEAD, before->spelled_count);
     for (; ahead->spelled < end; ahead->spelled++) {
         tensors_expect(tensors, before->spelled[ahead->spelled].address);
     }
-    end = least(open->access_count + FETCH_AHEAD, before->access_count);
+    end = least(open->access_count + access_count + FETCH_AHEAD, before->access_count);
     for (; ahead->fetched < end; ahead->fetched++) {
         tensors_fetch(tensors, address_of(before, ahead->fetched));
     }

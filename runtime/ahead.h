@@ -24,7 +24,8 @@ struct ahead {
     size_t fetched;              /* accesses whose tensors were */
 };
 
-/* An op of the iteration that is recorded in `open` begins. */
-void ahead_look(struct ahead *ahead, const struct tensors *tensors, const struct record *open);
+/* An op of the iteration that is recorded in `open` begins, with so many accesses. */
+void ahead_look(struct ahead *ahead, const struct tensors *tensors, const struct record *open,
+                size_t access_count);
 
 #endif

@@ -197,7 +197,7 @@ capu_status tracker_reserve(capu_context *context, size_t access_count, size_t o
     struct record *record = context->tracker.open;
 
     if (record != NULL) {
-        ahead_look(&context->tracker.ahead, &context->tensors, record);
+        ahead_look(&context->tracker.ahead, &context->tensors, record, access_count);
     }
     /* Every operand may first be filled with zeros, by an op of its own. */
     return record == NULL || record_reserve(record, access_count + 1, 2 * access_count + 1,

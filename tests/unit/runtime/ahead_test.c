@@ -64,13 +64,13 @@ START_TEST(it_keeps_a_distance_up_to_the_end)
         tensors_remove(&scene.tensors, &scene.list[i]);
         tensors_forget(&scene.tensors, &scene.list[i]);
     }
-    ahead_look(&ahead, &scene.tensors, scene.open);
+    ahead_look(&ahead, &scene.tensors, scene.open, 0);
     ck_assert_uint_eq(ahead.expected, 0); /* there is no record to look at */
     ahead.before = scene.before;
     for (size_t i = 0; i < TENSORS + 100; i++) {
         scene.open->access_count = i;
         scene.open->spelled_count = i / 2;
-        ahead_look(&ahead, &scene.tensors, scene.open);
+        ahead_look(&ahead, &scene.tensors, scene.open, 0);
         ck_assert(ahead.fetched <= ahead.expected && ahead.expected <= TENSORS);
         ck_assert(ahead.fetched >= fetched && (ahead.fetched > i || ahead.fetched == TENSORS));
         ck_assert_uint_le(ahead.spelled, TENSORS);
@@ -90,7 +90,7 @@ START_TEST(it_does_nothing_with_few_tensors)
 
     make(&scene, 100);
     ahead.before = scene.before;
-    ahead_look(&ahead, &scene.tensors, scene.open);
+    ahead_look(&ahead, &scene.tensors, scene.open, 0);
     ck_assert_uint_eq(ahead.expected, 0);
     ck_assert_uint_eq(ahead.fetched, 0);
     unmake(&scene);
