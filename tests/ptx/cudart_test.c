@@ -160,6 +160,8 @@ START_TEST(graphs_are_built_and_cloned)
     ck_assert_int_eq(calls, 2);
     ck_assert_int_eq(cudaGraphAddMemcpyNode(&nodes[0], clone, NULL, 0, NULL),
                      cudaErrorInvalidValue);
+    ck_assert_int_eq(cudaGraphExecDestroy(exec), cudaSuccess);
+    ck_assert_int_eq(cudaGraphDestroy(clone), cudaSuccess);
 }
 END_TEST
 
