@@ -46,7 +46,6 @@ struct period {
     unsigned failures;    /* in a row */
     unsigned pauses;      /* since an iteration was as expected */
     uint64_t resumes;     /* the number of the event with which a pause ends */
-    uint64_t looks;       /* and of that before which no repetition is looked for */
     struct period_state state;
 };
 
@@ -179,8 +178,7 @@ static bool consider(struct period *period, uint64_t length)
             return false;
         }
     }
-    if (anchor.kind == PERIOD_NONE) { /* nor will it have one before something else has come */
-        period->looks = period->count + length;
+    if (anchor.kind == PERIOD_NONE) {
         return false;
     }
     adopt(period, anchor, length);
@@ -264,8 +262,7 @@ enum period_step period_next(struct period *period, const struct period_event *e
     if (period->count <= period->resumes) {
         return end(period);
     }
-    if (!period->is_named && period->count > period->looks &&
-        (!is_fresh(period) || is_anchor(period, event))) {
+    if (!period->is_named && (!is_fresh(period) || is_anchor(period, event))) {
         look(period);
     }
     if (is_anchor(period, event)) {
