@@ -60,6 +60,18 @@ enum { BLAS_POINTERS_ON_HOST = 0 };
       (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n,          \
        const T *alpha, const T *a, int lda, const T *beta, const T *b, int ldb, T *c, int ldc),  \
       (handle, transpose_a, transpose_b, m, n, alpha, a, lda, beta, b, ldb, c, ldc))
+/* Products of matrices; V is how the name of the plain one ends. */
+#define BLAS_GEMMS(X, P, V, T)                                                                     \
+    X(cublas##P##gemm##V,                                                                          \
+      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
+       const T *alpha, const T *a, int lda, const T *b, int ldb, const T *beta, T *c, int ldc),    \
+      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))            \
+    X(cublas##P##gemmStridedBatched,                                                               \
+      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
+       const T *alpha, const T *a, int lda, long long stride_a, const T *b, int ldb,               \
+       long long stride_b, const T *beta, T *c, int ldc, long long stride_c, int count),           \
+      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, \
+       c, ldc, stride_c, count))
 #define BLAS_WRAPPED(X)          \
     BLAS_PRODUCTS(X)             \
     BLAS_VECTORS(X, S, s, float) \
@@ -71,41 +83,9 @@ enum { BLAS_POINTERS_ON_HOST = 0 };
     X(cublasGetStream_v2, (cublasHandle_t handle, CUstream * stream), (handle, stream))            \
     X(cublasSetWorkspace_v2, (cublasHandle_t handle, void *workspace, size_t bytes),               \
       (handle, workspace, bytes))                                                                  \
-    X(cublasSgemm_v2,                                                                              \
-      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
-       const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta,    \
-       float *c, int ldc),                                                                         \
-      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))            \
-    X(cublasDgemm_v2,                                                                              \
-      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
-       const double *alpha, const double *a, int lda, const double *b, int ldb,                    \
-       const double *beta, double *c, int ldc),                                                    \
-      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))            \
-    X(cublasSgemmStridedBatched,                                                                   \
-      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
-       const float *alpha, const float *a, int lda, long long stride_a, const float *b, int ldb,   \
-       long long stride_b, const float *beta, float *c, int ldc, long long stride_c, int count),   \
-      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, \
-       c, ldc, stride_c, count))                                                                   \
-    X(cublasDgemmStridedBatched,                                                                   \
-      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
-       const double *alpha, const double *a, int lda, long long stride_a, const double *b,         \
-       int ldb, long long stride_b, const double *beta, double *c, int ldc, long long stride_c,    \
-       int count),                                                                                 \
-      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, \
-       c, ldc, stride_c, count))                                                                   \
-    X(cublasHgemm,                                                                                 \
-      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
-       const __half *alpha, const __half *a, int lda, const __half *b, int ldb,                    \
-       const __half *beta, __half *c, int ldc),                                                    \
-      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))            \
-    X(cublasHgemmStridedBatched,                                                                   \
-      (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
-       const __half *alpha, const __half *a, int lda, long long stride_a, const __half *b,         \
-       int ldb, long long stride_b, const __half *beta, __half *c, int ldc, long long stride_c,    \
-       int count),                                                                                 \
-      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, \
-       c, ldc, stride_c, count))                                                                   \
+    BLAS_GEMMS(X, S, _v2, float)                                                                   \
+    BLAS_GEMMS(X, D, _v2, double)                                                                  \
+    BLAS_GEMMS(X, H, , __half)                                                                     \
     X(cublasSgemmEx,                                                                               \
       (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
        const float *alpha, const void *a, unsigned type_a, int lda, const void *b,                 \

@@ -118,86 +118,37 @@ static int scalar_type(unsigned compute, int result_type)
         return end(blas_calls()->name arguments, #name);  \
     } while (0)
 
-cublasStatus_t on_cublasSgemm_v2(cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b,
-                                 int m, int n, int k, const float *alpha, const float *a, int lda,
-                                 const float *b, int ldb, const float *beta, float *c, int ldc)
-{
-    struct product product = {SHAPE, 0, MATRIX(a, lda, 0, 1, sizeof(*a)),
-                              MATRIX(b, ldb, 0, 1, sizeof(*b)), MATRIX(c, ldc, 0, 1, sizeof(*c))};
-
-    CARRY_OUT(cublasSgemm_v2, product,
-              (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
-}
-
-cublasStatus_t on_cublasDgemm_v2(cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b,
-                                 int m, int n, int k, const double *alpha, const double *a, int lda,
-                                 const double *b, int ldb, const double *beta, double *c, int ldc)
-{
-    struct product product = {SHAPE, 1, MATRIX(a, lda, 0, 1, sizeof(*a)),
-                              MATRIX(b, ldb, 0, 1, sizeof(*b)), MATRIX(c, ldc, 0, 1, sizeof(*c))};
-
-    CARRY_OUT(cublasDgemm_v2, product,
-              (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
-}
-
-cublasStatus_t on_cublasSgemmStridedBatched(cublasHandle_t handle, unsigned transpose_a,
-                                            unsigned transpose_b, int m, int n, int k,
-                                            const float *alpha, const float *a, int lda,
-                                            long long stride_a, const float *b, int ldb,
-                                            long long stride_b, const float *beta, float *c,
-                                            int ldc, long long stride_c, int count)
-{
-    struct product product = {SHAPE, 0, MATRIX(a, lda, stride_a, count, sizeof(*a)),
-                              MATRIX(b, ldb, stride_b, count, sizeof(*b)),
-                              MATRIX(c, ldc, stride_c, count, sizeof(*c))};
-
-    CARRY_OUT(cublasSgemmStridedBatched, product,
-              (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
-               beta, c, ldc, stride_c, count));
-}
-
-cublasStatus_t on_cublasDgemmStridedBatched(cublasHandle_t handle, unsigned transpose_a,
-                                            unsigned transpose_b, int m, int n, int k,
-                                            const double *alpha, const double *a, int lda,
-                                            long long stride_a, const double *b, int ldb,
-                                            long long stride_b, const double *beta, double *c,
-                                            int ldc, long long stride_c, int count)
-{
-    struct product product = {SHAPE, 1, MATRIX(a, lda, stride_a, count, sizeof(*a)),
-                              MATRIX(b, ldb, stride_b, count, sizeof(*b)),
-                              MATRIX(c, ldc, stride_c, count, sizeof(*c))};
-
-    CARRY_OUT(cublasDgemmStridedBatched, product,
-              (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
-               beta, c, ldc, stride_c, count));
-}
-
-cublasStatus_t on_cublasHgemm(cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b,
-                              int m, int n, int k, const __half *alpha, const __half *a, int lda,
-                              const __half *b, int ldb, const __half *beta, __half *c, int ldc)
-{
-    struct product product = {SHAPE, 2, MATRIX(a, lda, 0, 1, sizeof(*a)),
-                              MATRIX(b, ldb, 0, 1, sizeof(*b)), MATRIX(c, ldc, 0, 1, sizeof(*c))};
-
-    CARRY_OUT(cublasHgemm, product,
-              (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
-}
-
-cublasStatus_t on_cublasHgemmStridedBatched(cublasHandle_t handle, unsigned transpose_a,
-                                            unsigned transpose_b, int m, int n, int k,
-                                            const __half *alpha, const __half *a, int lda,
-                                            long long stride_a, const __half *b, int ldb,
-                                            long long stride_b, const __half *beta, __half *c,
-                                            int ldc, long long stride_c, int count)
-{
-    struct product product = {SHAPE, 2, MATRIX(a, lda, stride_a, count, sizeof(*a)),
-                              MATRIX(b, ldb, stride_b, count, sizeof(*b)),
-                              MATRIX(c, ldc, stride_c, count, sizeof(*c))};
-
-    CARRY_OUT(cublasHgemmStridedBatched, product,
-              (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
-               beta, c, ldc, stride_c, count));
-}
+/* For elements and scalars of type T, which is number TYPE of cudaDataType. */
+#define PRODUCTS(P, V, T, TYPE)                                                                 \
+    cublasStatus_t on_cublas##P##gemm##V(                                                       \
+        cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k, \
+        const T *alpha, const T *a, int lda, const T *b, int ldb, const T *beta, T *c, int ldc) \
+    {                                                                                           \
+        struct product product = {SHAPE, TYPE, MATRIX(a, lda, 0, 1, sizeof(T)),                 \
+                                  MATRIX(b, ldb, 0, 1, sizeof(T)),                              \
+                                  MATRIX(c, ldc, 0, 1, sizeof(T))};                             \
+                                                                                                \
+        CARRY_OUT(                                                                              \
+            cublas##P##gemm##V, product,                                                        \
+            (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));  \
+    }                                                                                           \
+                                                                                                \
+    cublasStatus_t on_cublas##P##gemmStridedBatched(                                            \
+        cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k, \
+        const T *alpha, const T *a, int lda, long long stride_a, const T *b, int ldb,           \
+        long long stride_b, const T *beta, T *c, int ldc, long long stride_c, int count)        \
+    {                                                                                           \
+        struct product product = {SHAPE, TYPE, MATRIX(a, lda, stride_a, count, sizeof(T)),      \
+                                  MATRIX(b, ldb, stride_b, count, sizeof(T)),                   \
+                                  MATRIX(c, ldc, stride_c, count, sizeof(T))};                  \
+                                                                                                \
+        CARRY_OUT(cublas##P##gemmStridedBatched, product,                                       \
+                  (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb,  \
+                   stride_b, beta, c, ldc, stride_c, count));                                   \
+    }
+PRODUCTS(S, _v2, float, 0)
+PRODUCTS(D, _v2, double, 1)
+PRODUCTS(H, , __half, 2)
 
 cublasStatus_t on_cublasSgemmEx(cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b,
                                 int m, int n, int k, const float *alpha, const void *a,
