@@ -115,20 +115,17 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t tran
         .c_type = c_type,
     };
     const struct blas_arrays arrays = {a, b, c};
+    cublasStatus_t status;
 
     (void)algorithm;
     if (handle == NULL) {
         return CUBLAS_STATUS_NOT_INITIALIZED;
     }
-    if (alpha == NULL || beta == NULL || transa > CUBLAS_OP_C || transb > CUBLAS_OP_C ||
-        lda < (transa == CUBLAS_OP_N ? m : k) || ldb < (transb == CUBLAS_OP_N ? k : n)) {
-        return CUBLAS_STATUS_INVALID_VALUE;
+    status =
+        blas_form(&product, handle->pointer_mode, compute, transa, lda, transb, ldb, alpha, beta);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        return status;
     }
-    if (!blas_scalars(&product, handle->pointer_mode, compute, alpha, beta)) {
-        return CUBLAS_STATUS_NOT_SUPPORTED;
-    }
-    blas_strides(transa, lda, &product.a_row, &product.a_column);
-    blas_strides(transb, ldb, &product.b_row, &product.b_column);
     return blas_multiply_arrays(product, &arrays, count, handle->stream);
 }
 

@@ -117,6 +117,23 @@ bool blas_scalars(struct blas_product *product, cublasPointerMode_t mode,
     return true;
 }
 
+cublasStatus_t blas_form(struct blas_product *product, cublasPointerMode_t mode,
+                         cublasComputeType_t compute, cublasOperation_t transa, int lda,
+                         cublasOperation_t transb, int ldb, const void *alpha, const void *beta)
+{
+    if (alpha == NULL || beta == NULL || transa > CUBLAS_OP_C || transb > CUBLAS_OP_C ||
+        lda < (transa == CUBLAS_OP_N ? product->m : product->k) ||
+        ldb < (transb == CUBLAS_OP_N ? product->k : product->n)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (!blas_scalars(product, mode, compute, alpha, beta)) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    blas_strides(transa, lda, &product->a_row, &product->a_column);
+    blas_strides(transb, ldb, &product->b_row, &product->b_column);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 static bool is_known(cudaDataType type)
 {
     return type == CUDA_R_32F || type == CUDA_R_16F || type == CUDA_R_16BF;

@@ -52,6 +52,11 @@ void blas_strides(cublasOperation_t operation, int ld, int *row, int *column);
    computation, or for its scalars on the device. */
 bool blas_scalars(struct blas_product *product, cublasPointerMode_t mode,
                   cublasComputeType_t compute, const void *alpha, const void *beta);
+/* Both for a product whose sizes are set, after checking the operations, leading dimensions and
+   scalars. Errors: INVALID_VALUE, NOT_SUPPORTED (as blas_scalars). */
+cublasStatus_t blas_form(struct blas_product *product, cublasPointerMode_t mode,
+                         cublasComputeType_t compute, cublasOperation_t transa, int lda,
+                         cublasOperation_t transb, int ldb, const void *alpha, const void *beta);
 /* Launches `count` products. */
 cublasStatus_t blas_multiply(struct blas_product product, int count, CUstream stream);
 

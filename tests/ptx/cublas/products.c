@@ -30,6 +30,7 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
         .c_stride = c_stride,
         .d_stride = c_stride,
     };
+    cublasStatus_t status;
 
     if (handle == NULL) {
         return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -40,15 +41,11 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                                          b, ldb, b_stride, beta, c, ldc, c_stride, count);
     }
     (void)algorithm;
-    if (alpha == NULL || beta == NULL || transa > CUBLAS_OP_C || transb > CUBLAS_OP_C ||
-        lda < (transa == CUBLAS_OP_N ? m : k) || ldb < (transb == CUBLAS_OP_N ? k : n)) {
-        return CUBLAS_STATUS_INVALID_VALUE;
+    status =
+        blas_form(&product, handle->pointer_mode, compute, transa, lda, transb, ldb, alpha, beta);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        return status;
     }
-    if (!blas_scalars(&product, handle->pointer_mode, compute, alpha, beta)) {
-        return CUBLAS_STATUS_NOT_SUPPORTED;
-    }
-    blas_strides(transa, lda, &product.a_row, &product.a_column);
-    blas_strides(transb, ldb, &product.b_row, &product.b_column);
     return blas_multiply(product, count, handle->stream);
 }
 
