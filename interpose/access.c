@@ -3,15 +3,15 @@
 
 #include "interpose/ptx_opcode.h"
 
-/* Finds the operand in brackets that an instruction accesses. */
-static const struct ptx_operand *address_at(const struct ptx_function *function,
+/* The operand at a position that is in brackets, or is not. NULL: there is none. */
+static const struct ptx_operand *operand_at(const struct ptx_function *function,
                                             const struct ptx_instruction *instruction,
-                                            unsigned position)
+                                            unsigned position, bool is_address)
 {
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
         const struct ptx_operand *operand = &function->operands[instruction->operand_first + i];
 
-        if (operand->position == position && operand->is_address) {
+        if (operand->position == position && operand->is_address == is_address) {
             return operand;
         }
     }
@@ -22,28 +22,10 @@ static const struct ptx_operand *address_at(const struct ptx_function *function,
 static unsigned copied_bytes(const struct ptx_function *function,
                              const struct ptx_instruction *instruction)
 {
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
-        const struct ptx_operand *operand = &function->operands[instruction->operand_first + i];
+    const struct ptx_operand *operand = operand_at(function, instruction, 2, false);
 
-        if (operand->position == 2 && operand->kind == OPERAND_NUMBER) {
-            return (unsigned)operand->number;
-        }
-    }
-    return 16; /* the most */
-}
-
-static const struct ptx_operand *operand_at(const struct ptx_function *function,
-                                            const struct ptx_instruction *instruction,
-                                            unsigned position)
-{
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
-        const struct ptx_operand *operand = &function->operands[instruction->operand_first + i];
-
-        if (operand->position == position) {
-            return operand;
-        }
-    }
-    return NULL;
+    return operand != NULL && operand->kind == OPERAND_NUMBER ? (unsigned)operand->number
+                                                              : 16; /* the most */
 }
 
 /* The lines of a tile of wmma: "wmma.load.b.sync.aligned.row.m16n16k16.f16" has 16 of 16 items. */
@@ -70,7 +52,7 @@ static void find_lines(const struct ptx_function *function,
 
             access->line_count = is_by_rows ? rows : columns;
             access->line_bytes = (is_by_rows ? columns : rows) * access->bytes;
-            access->stride = operand_at(function, instruction, 2);
+            access->stride = operand_at(function, instruction, 2, false);
         }
     }
 }
@@ -133,7 +115,7 @@ bool access_of(const struct ptx_function *function, const struct ptx_instruction
     if (instruction->effect == EFFECT_LOAD_TILE || instruction->effect == EFFECT_STORE_TILE) {
         find_lines(function, instruction, access);
     }
-    access->address = address_at(function, instruction, access->position);
+    access->address = operand_at(function, instruction, access->position, true);
     return true;
 }
 
