@@ -18,8 +18,7 @@ void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, c
 
 uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address)
 {
-    const struct allocation *allocation =
-        settings_get()->mode == CAPU_MODE_GUIDED ? alloc_find(address) : NULL;
+    const struct allocation *allocation = alloc_find(address);
 
     return allocation != NULL
                ? iteration_mix_pointer(pointers, allocation->ordinal, address - allocation->address)
@@ -28,7 +27,9 @@ uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address)
 
 void operands_note_pointer(uint64_t address)
 {
-    iteration_add_pointers(operands_mix_pointer(0, address));
+    if (settings_get()->mode == CAPU_MODE_GUIDED) {
+        iteration_add_pointers(operands_mix_pointer(0, address));
+    }
 }
 
 static int by_address(const void *one, const void *other)

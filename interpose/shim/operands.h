@@ -18,7 +18,7 @@ struct operands {
    ranges below are added as they are. */
 void operands_note_pointer(uint64_t address);
 
-/* The hash of the pointers of an event, and one more. */
+/* The hash of the pointers of an event, and one more; for guided mode. */
 uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address);
 
 /* A range within one allocation, as it is. */

@@ -135,11 +135,17 @@ CUresult outside_take(enum caller caller, const char *name, uint64_t bytes)
     return status == CAPU_OK ? DRIVER_SUCCESS : DRIVER_OUT_OF_MEMORY;
 }
 
-static void note_needed(uint64_t bytes)
+/* Without host memory for it, it counts for good. */
+static void add_block(enum outside_kind kind, uint64_t handle, uint64_t bytes)
 {
-    outside.needed_bytes += bytes;
+    outside.needed_bytes += kind != OUTSIDE_SPARE ? bytes : 0;
     if (outside.needed_bytes > outside.needed_peak_bytes) {
         outside.needed_peak_bytes = outside.needed_bytes;
+    }
+    if (array_reserve(&outside.blocks, &outside.block_capacity, outside.block_count + 1,
+                      sizeof(outside.blocks[0]))) {
+        outside.blocks[outside.block_count++] =
+            (struct block){.kind = kind, .handle = handle, .bytes = bytes};
     }
 }
 
@@ -153,17 +159,9 @@ CUresult outside_note(enum caller caller, CUresult result, enum outside_kind kin
     }
     if (result != DRIVER_SUCCESS) {
         give_back(bytes);
-        leave(is_inside);
-        return result;
+    } else {
+        add_block(kind, handle, bytes);
     }
-    if (kind != OUTSIDE_SPARE) {
-        note_needed(bytes);
-    }
-    if (array_reserve(&outside.blocks, &outside.block_capacity, outside.block_count + 1,
-                      sizeof(outside.blocks[0]))) {
-        outside.blocks[outside.block_count++] =
-            (struct block){.kind = kind, .handle = handle, .bytes = bytes};
-    } /* else it counts for good */
     leave(is_inside);
     return result;
 }
@@ -184,9 +182,7 @@ static void remove_block(struct block *block)
 {
     uint64_t bytes = block->bytes;
 
-    if (block->kind != OUTSIDE_SPARE) {
-        outside.needed_bytes -= bytes;
-    }
+    outside.needed_bytes -= block->kind != OUTSIDE_SPARE ? bytes : 0;
     *block = outside.blocks[--outside.block_count];
     give_back(bytes);
 }
