@@ -10,7 +10,7 @@ if(CAPUCHIN_MPI STREQUAL "OFF")
 endif()
 # Global, since a project that includes this one sees it through capuchin_mpi.
 find_package(MPI 3.0 QUIET COMPONENTS C GLOBAL)
-if(TARGET MPI::MPI_C)
+if(MPI_C_FOUND)
     set(CAPUCHIN_HAVE_MPI ON)
 elseif(CAPUCHIN_MPI STREQUAL "ON")
     message(FATAL_ERROR "CAPUCHIN_MPI is ON, but no MPI was found")
