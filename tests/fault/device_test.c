@@ -58,8 +58,7 @@ static bool run_with(const struct adaptor_fault_plan *plan, bool is_strict, enum
 {
     struct rig_options options = options_of(is_strict, way);
     struct rig rig;
-    struct program program = {.retries = plan->is_lasting ? 0 : 1,
-                              .keeps_input = way == WITHOUT_PLACES};
+    struct program program = {.retries = plan->is_lasting ? 0 : 1, .keeps_input = way != PASSIVELY};
     bool hit;
     char what[128];
 
@@ -135,7 +134,7 @@ START_TEST(a_call_fails_while_a_guided_context_is_created)
     options.creation_fault = &plan;
     for (plan.call = 1; hit; plan.call = effort_next(plan.call)) {
         struct rig rig;
-        struct program program = {0};
+        struct program program = {.keeps_input = true};
 
         rig_init(&rig, &options);
         if (rig.context == NULL) {
@@ -222,7 +221,7 @@ START_TEST(the_program_is_guided)
 {
     struct rig rig;
     struct rig_options options = options_of(false, _i == 0 ? GUIDED : WITHOUT_PLACES);
-    struct program program = {.keeps_input = _i == 1};
+    struct program program = {.keeps_input = true};
     capu_report report = CAPU_REPORT_INIT;
 
     rig_init(&rig, &options);
@@ -250,7 +249,7 @@ static void fail_in_flight(size_t index, enum way way)
 
     for (plan.call = 1; hit; plan.call = effort_next(plan.call)) {
         struct rig rig;
-        struct program program = {0};
+        struct program program = {.keeps_input = way != PASSIVELY};
         void *address;
 
         rig_init(&rig, &options);

@@ -65,7 +65,7 @@ char *__wrap_strdup(const char *text)
 static bool run_with(long n, bool lasting, bool is_guided)
 {
     struct rig rig;
-    struct program program = {.retries = lasting ? 0 : 1};
+    struct program program = {.retries = lasting ? 0 : 1, .keeps_input = is_guided};
     bool hit;
 
     rig_init(&rig, &(struct rig_options){

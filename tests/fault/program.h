@@ -11,7 +11,8 @@
 struct program {
     capu_context *context;
     unsigned retries;      /* how often a failed call is repeated */
-    bool keeps_input;      /* the input is read after the last iteration, and described so */
+    bool keeps_input;      /* the input is persistent: it is read after the last iteration, and a
+                              plan may discard a transient one */
     capu_status status;    /* of the call that failed in the end, or OK */
     uint64_t failures;     /* calls that returned an error */
     bool is_wrong;         /* the library's state, or bytes that were read, are wrong */
