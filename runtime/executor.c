@@ -8,6 +8,7 @@
 #include "runtime/internal.h"
 #include "runtime/leave.h"
 #include "runtime/pager.h"
+#include "runtime/recovery.h"
 #include "runtime/replay.h"
 #include "runtime/stock.h"
 #include "runtime/strict.h"
@@ -603,8 +604,9 @@ capu_status executor_end(capu_context *context)
 
 capu_status executor_finish(capu_context *context)
 {
-    if (context->active == NULL || context->binding.next == context->active->guide->op_count) {
-        return CAPU_OK;
-    }
-    return leave_guide(context);
+    bool is_over =
+        context->active == NULL || (context->binding.next == context->active->guide->op_count &&
+                                    !recovery_must_begin(context));
+
+    return is_over ? CAPU_OK : leave_guide(context);
 }

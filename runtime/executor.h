@@ -45,7 +45,8 @@ bool executor_is_followed(const capu_context *context);
    iteration ends. */
 void executor_note_run(capu_context *context, struct bound_op bound);
 
-/* The iteration ends: leaves a guide that has not been carried out to its end. */
+/* The iteration ends: leaves a guide that has not been carried out to its end, or that has given up
+   what is to outlive the iteration. */
 capu_status executor_finish(capu_context *context);
 
 #endif

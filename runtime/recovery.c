@@ -334,6 +334,19 @@ static bool outlives_iteration(const struct tensor *tensor)
     return (tensor->is_persistent || tensor->is_read_after) && !tensor->allocation->is_freed;
 }
 
+bool recovery_must_begin(const capu_context *context)
+{
+    const struct guide *guide = context->active->guide;
+
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        if (!guide->tensors[i].is_kept && owed_is_lost(context, i) &&
+            outlives_iteration(context->binding.tensors[i].tensor)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The pages that the op which made a tensor needs to run again; 0: no op of this iteration did. */
 static size_t replay_pages(const capu_context *context, uint32_t number)
 {

@@ -54,6 +54,10 @@ void recovery_note_freed(capu_context *context, const struct tensor *tensor);
    iteration is recomputed now, all else that is lost if possible, and recovery ends. */
 capu_status recovery_end_early(capu_context *context, struct tensor *tensor);
 
+/* Whether the active guide, followed to its end, has given up contents that outlive the iteration:
+   its iteration freed the tensor, and this one has not. Pre: a guide is active. */
+bool recovery_must_begin(const capu_context *context);
+
 /* The iteration ends: recomputes what outlives it, and ends recovery. After a failure it may be
    tried again. */
 capu_status recovery_finish(capu_context *context);

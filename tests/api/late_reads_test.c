@@ -98,6 +98,38 @@ START_TEST(contents_are_kept_if_wanted_or_unread)
 }
 END_TEST
 
+/* A tensor that is freed in every iteration but the last one, which follows its plan to the end. By
+   then other tensors have its pages, but the op that made it can run again. The read that follows
+   finds its contents. */
+START_TEST(a_tensor_that_is_not_freed_outlives_its_iteration)
+{
+    unsigned char *batch = NULL;
+    struct net net;
+    capu_report report = CAPU_REPORT_INIT;
+
+    net_init(&net, (struct rig_options){.keep_contents = _i % 2 == 1, .strict = _i / 2 == 1});
+    for (size_t i = 0; i < 5; i++) {
+        bool is_last = i == 4;
+
+        net_begin(&net, "train");
+        batch = step_malloc(&net.rig, PAGES(NET_LAYER_PAGES));
+        step_set(&net.rig, batch, PAGES(NET_LAYER_PAGES), SAMPLE_VALUE);
+        step_next(&net.rig, "use", net.gradients, batch, PAGES(NET_LAYER_PAGES));
+        if (!is_last) {
+            RIG_OK(&net.rig, capu_free(net.rig.context, batch));
+        }
+        net_forward(&net, NET_LAYERS);
+        net_backward(&net, NET_LAYERS);
+        report = net_end(&net);
+        ck_assert_uint_eq(report.mode == CAPU_MODE_GUIDED, i > 0);
+        ck_assert_uint_eq(report.diverged, is_last);
+    }
+    ck_assert_uint_gt(report.replay_count, 0);
+    step_expect(&net.rig, batch, PAGES(NET_LAYER_PAGES), SAMPLE_VALUE);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* Tensors that live inside the iteration share pages, each after the one before was freed. An
    iteration that frees the first one late still reads it. All that is allocated fits. */
 START_TEST(a_tensor_freed_later_than_planned_is_kept)
@@ -144,6 +176,7 @@ int main(void)
     TCase *cases = tcase_create("late reads");
 
     tcase_add_loop_test(cases, a_loss_is_reported_once_per_label, 0, 2);
+    tcase_add_loop_test(cases, a_tensor_that_is_not_freed_outlives_its_iteration, 0, 4);
     tcase_add_loop_test(cases, contents_are_kept_if_wanted_or_unread, 0, 2);
     tcase_add_loop_test(cases, a_tensor_freed_later_than_planned_is_kept, 0, 2);
     suite_add_tcase(suite, cases);
