@@ -23,8 +23,10 @@
  * are ignored, which keeps the answer independent of what else was searched.
  *
  * With place lines, only times of placed plans count, and each plan is placed within its own rung's
- * budget. Effort is counted in ops walked over, not in seconds: plans do not depend on the machine.
- * This file has the ladder; hybrid_rung.c searches one rung; hybrid_scan.c, hybrid_returns.c and
+ * budget. Where the places of all starts cost much, another one begins with the plan that copies
+ * most, which can always be placed, and keeps what its pages allow (hybrid_frugal.c). Effort is
+ * counted in ops walked over, not in seconds: plans do not depend on the machine. This file has the
+ * ladder; hybrid_rung.c searches one rung; hybrid_scan.c, hybrid_returns.c, hybrid_frugal.c and
  * hybrid_improve.c are its phases.
  */
 #include "policy/planner_shared.h"
@@ -157,15 +159,27 @@ static capu_status plan_budget(struct planning *planning, const struct effort *e
     return search_once(planning, effort, &rung_search, best);
 }
 
-/* The frugal plan, which can be placed at any budget at which some plan is known to be. */
+/* The frugal plan, which can be placed at any budget at which some plan is known to be, and what is
+   better of its kind there. That is a rung of its own, whatever budget was asked for. */
 static capu_status offer_frugal(struct planning *planning, struct search *best)
 {
-    capu_status status = planner_plan_frugally(planning, best->best_ns);
+    const struct trace_index *trace_index = planning->request->trace_index;
+    struct hybrid hybrid = {.planning = planning};
+    capu_status status = planner_plan_frugally(planning, UINT64_MAX);
+    struct plan *plan = planning->plan;
 
-    if (status == CAPU_OK) {
-        status = search_offer(best, planning->plan);
+    if (status != CAPU_OK ||
+        bound_cut(trace_index, planning->machine, plan->budget_bytes) >= best->best_ns) {
+        return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
     }
-    return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
+    planning->limit_bytes = plan->budget_bytes - plan->fixed_bytes;
+    hybrid.decisions = planning->decisions;
+    status = hybrid_scan_frugal(&hybrid);
+    if (status == CAPU_OK) {
+        status = search_offer(best, hybrid.start_count > 0 ? &hybrid.starts[0].best : plan);
+    }
+    search_finish(&hybrid.starts[0]);
+    return status;
 }
 
 /* The budget of a rung; rung 0 is the floor, with what no op names. */

@@ -25,6 +25,8 @@
    plus 2 points, are not improved. */
 #define MANY_STARTS 5
 #define WITHIN 1.4
+/* If the places cost more than such a part of the ideal, another kind of start is tried. */
+#define MUCH_OF_IDEAL 10
 
 static capu_status scan_start(struct hybrid *hybrid, uint32_t kind)
 {
@@ -240,6 +242,30 @@ static capu_status scan_smaller(struct hybrid *hybrid)
     return status;
 }
 
+/* Adds a start that needs few pages, if the places of the others cost much of the ideal time. Where
+   it is not improved, it cannot become better than the others without places. */
+static capu_status scan_frugal(struct hybrid *hybrid, const struct search *best)
+{
+    uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
+    uint64_t placed_ns = hybrid->starts[0].best_ns;
+    uint64_t unplaced_ns = best_of_starts(hybrid);
+    capu_status status;
+
+    if (placed_ns - unplaced_ns <= ideal / MUCH_OF_IDEAL) {
+        return CAPU_OK;
+    }
+    if (hybrid->effort->work == 0) {
+        raise_floor(hybrid, unplaced_ns);
+    }
+    if (hybrid->floor_ns >= best->best_ns) {
+        return CAPU_OK;
+    }
+    planner_set_budget(hybrid->planning, hybrid->planning->plan->budget_bytes);
+    status = hybrid_scan_frugal(hybrid);
+    sort_starts(hybrid);
+    return status;
+}
+
 /* Offers the plans of the other planners, so that none of them beats this one at a rung searched in
    depth. */
 static capu_status offer_others(struct planning *planning, struct search *best)
@@ -452,6 +478,9 @@ capu_status hybrid_rung_plan(struct hybrid *hybrid, struct search *best)
     sort_starts(hybrid);
     if (status == CAPU_OK && is_placing && hybrid->starts[0].best_ns == UINT64_MAX) {
         status = offer_others(hybrid->planning, &hybrid->starts[0]);
+    }
+    if (status == CAPU_OK && is_placing) {
+        status = scan_frugal(hybrid, best);
     }
     if (status == CAPU_OK && hybrid->effort->work > 0) {
         status = search_in_depth(hybrid, best);

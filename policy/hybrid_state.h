@@ -1,5 +1,5 @@
 /* Internals of planner hybrid, shared by hybrid.c (the ladder of budgets), hybrid_rung.c (one of
-   them), hybrid_scan.c, hybrid_returns.c and hybrid_improve.c (its phases). */
+   them), hybrid_scan.c, hybrid_returns.c, hybrid_frugal.c and hybrid_improve.c (its phases). */
 #ifndef CAPU_POLICY_HYBRID_STATE_H
 #define CAPU_POLICY_HYBRID_STATE_H
 
@@ -11,8 +11,8 @@
 #include "policy/planner_shared.h"
 #include "policy/search.h"
 
-/* Two more where there are virtual reads, and one with returns. */
-#define STARTS_MAX 7
+/* Two more where there are virtual reads, one with returns, one from the frugal plan. */
+#define STARTS_MAX 8
 /* After so many starts, the rung may be left. */
 #define FIRST_STARTS 2
 /* From so many ops on there are fewer rungs and starts, and the other planners are not tried. */
@@ -78,6 +78,10 @@ capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *opt
 /* hybrid_returns.c: adds a start, where that is faster: the best copy of a start in which tensors
    return before the iteration ends. */
 capu_status hybrid_scan_returns(struct hybrid *hybrid);
+
+/* hybrid_frugal.c: adds a start, where it is better than the first one: what can be kept of the
+   frugal plan, which copies most. Pre: there is a placer. */
+capu_status hybrid_scan_frugal(struct hybrid *hybrid);
 
 /* hybrid_improve.c: ruin and rebuild alternate with local search in the current search, until the
    work is spent or they have gained nothing for long. */

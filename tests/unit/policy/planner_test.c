@@ -296,6 +296,89 @@ START_TEST(huge_times_do_not_overflow)
 }
 END_TEST
 
+static uint32_t add_tensor(void)
+{
+    struct tensor_description tensor = {.name = "", .bytes = 4, .persistent = true};
+    uint32_t id;
+
+    ck_assert_int_eq(trace_add_tensor(&trace, &tensor, &id, NULL), CAPU_OK);
+    return id;
+}
+
+static void add_op(const uint32_t *reads, uint32_t read_count, const uint32_t *updates,
+                   uint32_t update_count)
+{
+    struct op_description op = {.name = "",
+                                .ns = 1,
+                                .reads = reads,
+                                .read_count = read_count,
+                                .updates = updates,
+                                .update_count = update_count};
+
+    ck_assert_int_eq(trace_add_op(&trace, &op, NULL), CAPU_OK);
+}
+
+/* Layers of a weight, an activation and a gradient, of four pages each and used by three ops of
+   each pass; in the middle, an op needs all activations at once. */
+static void load_wide_op(void)
+{
+    enum { LAYERS = 4 };
+    const struct machine machine = {
+        .name = "m", .d2h_bytes_per_s = 1000000000, .h2d_bytes_per_s = 1000000000};
+    uint32_t w[LAYERS];
+    uint32_t a[LAYERS + 1];
+    uint32_t g[LAYERS];
+
+    ck_assert_int_eq(trace_init(&trace, "wide", NULL), CAPU_OK);
+    ck_assert_int_eq(trace_set_machine(&trace, &machine, NULL), CAPU_OK);
+    a[LAYERS] = add_tensor();
+    for (uint32_t i = 0; i < LAYERS; i++) {
+        w[i] = add_tensor();
+        a[i] = add_tensor();
+        g[i] = add_tensor();
+    }
+    for (uint32_t i = 0; i < LAYERS; i++) {
+        add_op((uint32_t[]){w[i], a[i]}, 2, &a[i + 1], 1);
+        add_op(&a[i], 1, &a[i + 1], 1);
+        add_op(&w[i], 1, &a[i + 1], 1);
+    }
+    add_op(NULL, 0, a, LAYERS + 1);
+    for (uint32_t i = LAYERS; i-- > 0;) {
+        add_op(&a[i + 1], 1, &g[i], 1);
+        add_op(&w[i], 1, (uint32_t[]){a[i], g[i]}, 2);
+        add_op(&a[i + 1], 1, &g[i], 1);
+    }
+    for (uint32_t i = 0; i < LAYERS; i++) {
+        add_op(&g[i], 1, &w[i], 1);
+    }
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, 1, NULL), CAPU_OK);
+}
+
+/* The wide op needs all pages, so weights and gradients share theirs with activations. With every
+   tensor away between its accesses, 172 bytes are fetched, and without places 88. */
+START_TEST(places_at_the_floor_do_not_double_the_copies)
+{
+    for (int effort = EFFORT_QUICK; effort <= EFFORT_DEFAULT; effort++) {
+        struct planner_request request = {.trace_index = &trace_index,
+                                          .host_bytes = UINT64_MAX,
+                                          .place = true,
+                                          .effort = (enum planner_effort)effort};
+        struct timeline timeline;
+        struct error_text error;
+
+        load_wide_op();
+        request.budget_bytes = trace_index.floor_bytes;
+        ck_assert_int_eq(planner_run(planner_find("hybrid"), &request, &plan, &error), CAPU_OK);
+        ck_assert_uint_gt(plan.place_count, 0);
+        ck_assert_int_eq(timeline_init(&timeline, &trace_index, &plan, NULL, false, NULL), CAPU_OK);
+        ck_assert_uint_le(timeline.prefetched_bytes, 120);
+        ck_assert_uint_le(timeline.evicted_bytes, 72);
+        timeline_finish(&timeline);
+        teardown();
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policy/planner");
@@ -315,6 +398,7 @@ int main(void)
     tcase_add_test(tests, the_bound_can_replay_persistent_tensors);
     tcase_add_test(tests, overwritten_tensors_are_evicted_without_a_copy);
     tcase_add_test(tests, huge_times_do_not_overflow);
+    tcase_add_test(tests, places_at_the_floor_do_not_double_the_copies);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
