@@ -175,8 +175,11 @@ static capu_status offer_frugal(struct planning *planning, struct search *best)
     planning->limit_bytes = plan->budget_bytes - plan->fixed_bytes;
     hybrid.decisions = planning->decisions;
     status = hybrid_scan_frugal(&hybrid);
+    if (status == CAPU_OK && hybrid.start_count > 0 && hybrid.starts[0].best_ns != UINT64_MAX) {
+        status = search_offer(best, &hybrid.starts[0].best);
+    }
     if (status == CAPU_OK) {
-        status = search_offer(best, hybrid.start_count > 0 ? &hybrid.starts[0].best : plan);
+        status = search_offer(best, plan);
     }
     search_finish(&hybrid.starts[0]);
     return status;
