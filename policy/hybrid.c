@@ -169,7 +169,8 @@ static capu_status offer_frugal(struct planning *planning, struct search *best)
     struct plan *plan = planning->plan;
 
     if (status != CAPU_OK ||
-        bound_cut(trace_index, planning->machine, plan->budget_bytes) >= best->best_ns) {
+        bound_cut(trace_index, planning->machine, plan->budget_bytes) >= best->best_ns ||
+        bound_iteration(trace_index, planning->machine, plan->budget_bytes) >= best->best_ns) {
         return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
     }
     planning->limit_bytes = plan->budget_bytes - plan->fixed_bytes;
