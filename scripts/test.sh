@@ -17,6 +17,8 @@ jobs=${JOBS:-$(nproc)}
 test_jobs=$((jobs + 1))
 # The kernels use one thread of OpenBLAS; the others of a process spin for a while and then wait.
 export OPENBLAS_NUM_THREADS=1
+# What the machine of tests/ptx compiles depends on neither the build nor the run.
+export PTX_CACHE=${PTX_CACHE:-$PWD/build/ptx-cache}
 passed=0
 failed=0
 skipped=0

@@ -30,7 +30,7 @@ driver=$programs/tests/ptx/lib
 cat >"$bin/kernels_gpu_test" <<END
 #!/bin/sh
 export KERNELS_SMALL=1 LD_LIBRARY_PATH="$driver" KERNELS_CUBLAS="$driver/libcublas.so.13"
-PTX_CACHE="$programs/tests/ptx/cache" exec "$programs/tests/kernels_on_ptx_test" "\$@"
+exec "$programs/tests/kernels_on_ptx_test" "\$@"
 END
 chmod +x "$bin/kernels_gpu_test"
 ln -s "$programs/tests/device_contract_cuda_test" "$bin/device_contract_gpu_test"

@@ -1,6 +1,6 @@
 /* The fake machine for examples. Its pages are small, so that the tensors of a small model have
-   many pages. FAKE_GPU=old: its driver has no virtual memory; FAKE_GPU=small: it has little memory.
-   What the machine of tests/ptx compiles is kept in the build folder. */
+   many pages. FAKE_GPU=old: its driver has no virtual memory; FAKE_GPU=small: it has little
+   memory. */
 #include "tests/fake_cudart/fake_cudart.h"
 
 #include <stdlib.h>
@@ -21,5 +21,4 @@ __attribute__((constructor)) static void make_machine(void)
         machine.memory_bytes = UINT64_C(256) << 10;
     }
     fake_cudart_reset(&machine);
-    (void)setenv("PTX_CACHE", MACHINE_CACHE, 0);
 }
