@@ -19,8 +19,10 @@ struct tensors;
 /* Zeroed: looks at nothing. */
 struct ahead {
     const struct record *before; /* the record to look at, not reused while this one is open */
+    size_t recalled;             /* accesses of it whose tensors there were */
     size_t expected;             /* accesses of it whose addresses were hinted at */
     size_t spelled;              /* spelled operands, the same */
+    size_t inside;               /* and those of which it is known whether a tensor begins there */
     size_t fetched;              /* accesses whose tensors were */
 };
 

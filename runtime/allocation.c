@@ -3,17 +3,26 @@
 
 #include "runtime/internal.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+
+_Static_assert(offsetof(struct tensor, used) == CACHE_LINE_BYTES &&
+                   offsetof(struct tensor, allocation) == 2 * CACHE_LINE_BYTES &&
+                   offsetof(struct tensor, residency) == 3 * CACHE_LINE_BYTES &&
+                   offsetof(struct tensor, span) <= 4 * CACHE_LINE_BYTES,
+               "the groups of a tensor's fields are cache lines");
 
 /* A tensor over `bytes` at `address`; its span is set by the caller. */
 static struct tensor *tensor_create(struct allocation *allocation, void *address, uint64_t bytes,
                                     size_t page_count)
 {
-    struct tensor *tensor = calloc(1, sizeof(*tensor));
+    size_t lines = (sizeof(struct tensor) + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES;
+    struct tensor *tensor = aligned_alloc(CACHE_LINE_BYTES, lines * CACHE_LINE_BYTES);
 
     if (tensor == NULL) {
         return NULL;
     }
+    *tensor = (struct tensor){0};
     tensor->address = address;
     tensor->bytes = bytes;
     tensor->allocation = allocation;

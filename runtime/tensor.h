@@ -19,6 +19,8 @@
 struct tensor;
 struct departure;
 
+enum { CACHE_LINE_BYTES = 64 };
+
 /* A doubly linked list without allocation: the head is the oldest. */
 struct tensor_list {
     struct tensor *head;
@@ -70,8 +72,8 @@ enum tensor_contents {
 
 /* Only tensor_state.c writes it. */
 struct tensor_state {
-    enum tensor_pages pages;
-    enum tensor_contents contents;
+    enum tensor_pages pages : 8;
+    enum tensor_contents contents : 8;
     bool is_saved; /* the host copy was made for the next eviction, which is still to come */
     struct departure *departure; /* while PAGES_LEAVING; otherwise NULL */
 };
@@ -83,49 +85,53 @@ struct tensor_mention {
     size_t index;
 };
 
+/* Each of the first four groups is a cache line: with thousands of tensors, a line of an operand
+   that is not in the cache costs about as much as all else that is done with the operand. */
 struct tensor {
+    /* Every op. */
     void *address;
     uint64_t bytes;
-    void *span; /* the managed part: pages of its own */
-    uint64_t span_bytes;
-    size_t page_count;  /* of the span; 0: it is always resident */
-    device_page *pages; /* page_count of them, valid while it holds pages */
-
-    struct allocation *allocation;
-    struct tensor *previous; /* its neighbours in the allocation, by address */
-    struct tensor *next;
-
-    const char *name;
-    uint32_t kind;
-    uint32_t hint;
+    struct tensor_mention in_op; /* the op that named it last, and its access there */
+    size_t page_count;           /* of the span; 0: it is always resident */
+    struct tensor_state state;
+    uint32_t guide_index; /* in the guide installed, also after the iteration has left it */
     bool is_persistent;
     bool is_read_after; /* read outside iterations, or made persistent late: plans keep it to their
                            end */
+    bool is_carried;    /* some iteration has read contents from before it began */
+    bool keeps_block;   /* the block stays without a copy in it, too: swap_reserve_block */
 
-    bool is_carried;     /* some iteration has read contents from before it began */
+    /* Every op that is recorded or planned. */
+    struct lane_position used;       /* its last use on the compute lane */
+    struct lane_position ready;      /* when its last copy in has arrived */
+    struct tensor_mention in_record; /* the record of the iteration that touched it last */
+    uint64_t version;                /* counts writes */
     uint32_t overwrites; /* iterations that touched it first by overwriting it; see is_carried */
+    uint16_t kind;
+    uint16_t hint;
 
-    struct tensor_state state;
-    uint32_t guide_index; /* in the guide installed, also after the iteration has left it */
+    /* The first op of an iteration. */
+    struct allocation *allocation;
+    struct tensor *previous; /* its neighbours in the allocation, by address */
+    struct tensor *next;
+    const char *name;
+    uint64_t span_bytes;
+    struct tensor_link contents; /* in a list of tensors with contents */
+
+    /* Every op without a plan. */
+    struct tensor_link residency;      /* in a list of victims.h, while PAGES_OWN */
+    struct lane_position left;         /* when its last copy out has finished */
+    struct tensor_mention in_eviction; /* the record of its last eviction; SIZE_MAX: it is back */
+
+    /* Few. */
+    void *span;                        /* the managed part: pages of its own */
+    device_page *pages;                /* page_count of them, valid while it holds pages */
+    struct lane_position written;      /* its last write on the compute lane */
+    struct tensor_mention in_timeline; /* the timeline log that names it, and its number there */
     struct host_block host;
-    bool keeps_block;    /* the block stays without a copy in it, too: swap_reserve_block */
-    uint64_t version;    /* counts writes */
     uint64_t out_bytes;  /* copied to host memory, since it was made */
     uint64_t back_bytes; /* copied back */
     uint64_t zeroed;     /* iterations begun when it was made known zeros */
-
-    struct lane_position used;    /* its last use on the compute lane */
-    struct lane_position written; /* its last write there */
-    struct lane_position ready;   /* when its last copy in has arrived */
-    struct lane_position left;    /* when its last copy out has finished */
-
-    struct tensor_link residency; /* in a list of victims.h, while PAGES_OWN */
-    struct tensor_link contents;  /* in a list of tensors with contents */
-
-    struct tensor_mention in_op;       /* the op that named it last, and its access there */
-    struct tensor_mention in_record;   /* the record of the iteration that touched it last */
-    struct tensor_mention in_timeline; /* the timeline log that names it, and its number there */
-    struct tensor_mention in_eviction; /* the record of its last eviction; SIZE_MAX: it is back */
 };
 
 static inline bool tensor_is_managed(const struct tensor *tensor)

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { FIRST_CAPACITY = 256, CACHE_LINE = 64 };
+enum { FIRST_CAPACITY = 256 };
 
 /* A start address that is or was in use. Small, so that no slot crosses cache lines. */
 struct tensor_slot {
@@ -33,11 +33,12 @@ struct tensor_removed {
     const char *name;      /* its name, interned; NULL: it had none */
 };
 
-/* Most addresses are multiples of 256; Fibonacci hashing spreads them. */
+/* Addresses are multiples of 256, and of large ones of the device's page; Fibonacci hashing spreads
+   them over the highest bits. */
 static size_t home_of(const struct tensors *tensors, const void *address)
 {
-    return (size_t)(((uint64_t)(uintptr_t)address * 11400714819323198485u) >> 20) &
-           (tensors->capacity - 1);
+    return (size_t)(((uint64_t)(uintptr_t)address * 11400714819323198485u) >>
+                    (__builtin_clzll(tensors->capacity) + 1));
 }
 
 static size_t slot_of(const struct tensors *tensors, const void *address)
@@ -215,25 +216,23 @@ void tensors_expect(const struct tensors *tensors, const void *address)
 {
     if (tensors->capacity > 0) {
         __builtin_prefetch(&tensors->slots[home_of(tensors, address)]);
+    }
+}
+
+void tensors_expect_inside(const struct tensors *tensors, const void *address)
+{
+    if (tensors->capacity > 0 && find_start(tensors, address) == NULL) {
         __builtin_prefetch(&tensors->inside[home_of(tensors, address)]);
     }
 }
 
 void tensors_fetch(const struct tensors *tensors, const void *start)
 {
-    const struct tensor_slot *slot;
+    const struct tensor *tensor = tensors->capacity > 0 ? find_start(tensors, start) : NULL;
 
-    if (tensors->capacity == 0) {
-        return;
-    }
-    slot = &tensors->slots[home_of(tensors, start)];
-    if (slot->address == start && slot->tensor != NULL) {
-        const unsigned char *tensor = (const unsigned char *)slot->tensor;
-
-        for (size_t offset = 0; offset < sizeof(*slot->tensor); offset += CACHE_LINE) {
-            __builtin_prefetch(tensor + offset);
-        }
-        __builtin_prefetch(tensor + sizeof(*slot->tensor) - 1);
+    for (size_t offset = 0; tensor != NULL && offset < offsetof(struct tensor, residency);
+         offset += CACHE_LINE_BYTES) {
+        __builtin_prefetch((const unsigned char *)tensor + offset);
     }
 }
 

@@ -44,10 +44,11 @@ struct tensor *tensors_find_freed(const struct tensors *tensors, const void *add
 /* The tensor that contains the address; NULL: none. */
 struct tensor *tensors_find(const struct tensors *tensors, const void *address);
 
-/* Hints that an address will soon be looked up, and a little later that the tensor that starts
-   there will be used. They change nothing; they only bring what is needed into the processor's
-   cache. */
+/* Hints that an address will soon be looked up, and a little later that it may lie inside a tensor,
+   or that the tensor that starts there will be used. They change nothing; they only bring what is
+   needed into the processor's cache. */
 void tensors_expect(const struct tensors *tensors, const void *address);
+void tensors_expect_inside(const struct tensors *tensors, const void *address);
 void tensors_fetch(const struct tensors *tensors, const void *start);
 
 /* Calls `visit` for every tensor, in address order. */

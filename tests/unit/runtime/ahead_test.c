@@ -73,11 +73,14 @@ START_TEST(it_keeps_a_distance_up_to_the_end)
         ahead_look(&ahead, &scene.tensors, scene.open, 0);
         ck_assert(ahead.fetched <= ahead.expected && ahead.expected <= TENSORS);
         ck_assert(ahead.fetched >= fetched && (ahead.fetched > i || ahead.fetched == TENSORS));
-        ck_assert_uint_le(ahead.spelled, TENSORS);
+        ck_assert(ahead.expected <= ahead.recalled && ahead.recalled <= TENSORS);
+        ck_assert(ahead.inside <= ahead.spelled && ahead.spelled <= TENSORS);
         fetched = ahead.fetched;
     }
     ck_assert_uint_eq(ahead.fetched, TENSORS);
     ck_assert_uint_eq(ahead.expected, TENSORS);
+    ck_assert_uint_eq(ahead.recalled, TENSORS);
+    ck_assert_uint_gt(ahead.inside, scene.open->spelled_count);
     ck_assert_ptr_eq(tensors_find(&scene.tensors, memory + BYTES), &scene.list[1]);
     unmake(&scene);
 }
@@ -91,6 +94,7 @@ START_TEST(it_does_nothing_with_few_tensors)
     make(&scene, 100);
     ahead.before = scene.before;
     ahead_look(&ahead, &scene.tensors, scene.open, 0);
+    ck_assert_uint_eq(ahead.recalled, 0);
     ck_assert_uint_eq(ahead.expected, 0);
     ck_assert_uint_eq(ahead.fetched, 0);
     unmake(&scene);
