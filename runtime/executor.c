@@ -284,6 +284,9 @@ static capu_status follow_copies(capu_context *context, struct tensor *tensor, u
 {
     capu_status status = CAPU_OK;
 
+    if (tensor->ready.lane == NULL && role == CAPU_READ) {
+        return CAPU_OK;
+    }
     if (tensor->ready.lane != NULL) {
         context->operands.has_waited =
             context->operands.has_waited ||
@@ -297,30 +300,48 @@ static capu_status follow_copies(capu_context *context, struct tensor *tensor, u
     return failure_check(context, status, "ordering an op after a copy");
 }
 
-/* What an op or a replay needs of its managed tensors. NOT_READY: it is not as planned. */
-static capu_status make_ready(capu_context *context, const struct guide *guide,
-                              const struct guide_op *op, struct guide_part previous, bool is_replay)
+/* Why an op of the plan runs: the program runs it, it fills in zeros first, or it runs again. */
+enum purpose { AT_HAND, FILLING, REPLAYING };
+
+/* The managed tensor of an op's n-th access; NULL: it is always resident. The tensors of the op at
+   hand are those of the plan, and in the cache already. */
+static struct tensor *tensor_of(const capu_context *context, const struct guide_access *access,
+                                uint32_t n, enum purpose purpose)
 {
+    if (!access->is_managed) {
+        return NULL;
+    }
+    return purpose == AT_HAND ? context->operands.accesses[n].tensor
+                              : tensor_at(context, access->tensor);
+}
+
+/* What an op needs of its managed tensors. NOT_READY: it is not as planned. */
+static capu_status make_ready(capu_context *context, const struct guide *guide,
+                              const struct guide_op *op, struct guide_part previous,
+                              enum purpose purpose)
+{
+    const struct guide_access *accesses = guide->accesses + op->accesses.first;
+    bool may_expect = stock_is_used(context);
     bool takes = false;
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; i < op->accesses.count; i++) {
-        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        const struct tensor *tensor = tensor_at(context, access->tensor);
+        bool needs_contents = accesses[i].needs_contents;
+        const struct tensor *tensor = tensor_of(context, &accesses[i], i, purpose);
 
         if (tensor == NULL) {
             continue;
         }
-        if (access->needs_contents && stock_is_used(context) &&
-            stock_is_expected(context, tensor)) {
+        if (needs_contents && may_expect && stock_is_expected(context, tensor)) {
             status = bring_expected(context, tensor);
         }
         if (status != CAPU_OK) {
             return status;
         }
-        if (access->needs_contents &&
+        if (needs_contents &&
             (!tensor_on_device(tensor) ||
-             (is_replay && tensor->version != context->binding.versions[op->accesses.first + i]))) {
+             (purpose == REPLAYING &&
+              tensor->version != context->binding.versions[op->accesses.first + i]))) {
             return CAPU_NOT_READY;
         }
         takes = takes || !tensor_is_mapped(tensor);
@@ -330,14 +351,13 @@ static capu_status make_ready(capu_context *context, const struct guide *guide,
         status = follow_previous(context, guide, previous, &context->compute);
     }
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
-        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        struct tensor *tensor = tensor_at(context, access->tensor);
+        struct tensor *tensor = tensor_of(context, &accesses[i], i, purpose);
 
         if (tensor != NULL && !tensor_is_mapped(tensor)) {
             status = take_pages(context, tensor);
         }
         if (tensor != NULL && status == CAPU_OK) {
-            status = follow_copies(context, tensor, access->role);
+            status = follow_copies(context, tensor, accesses[i].role);
         }
     }
     return status;
@@ -347,7 +367,7 @@ static capu_status replay(capu_context *context, const struct guide *guide,
                           const struct guide_item *item)
 {
     const struct guide_op *op = &guide->ops[item->subject];
-    capu_status status = make_ready(context, guide, op, item->previous, true);
+    capu_status status = make_ready(context, guide, op, item->previous, REPLAYING);
 
     return status != CAPU_OK ? status : replay_run(context, guide, item->subject);
 }
@@ -394,26 +414,26 @@ static bool is_same_call(const struct call *planned, const struct call *call)
                                                call->operand_count * sizeof(*call->operands)) == 0);
 }
 
-/* Whether the plan discards a tensor after its last access that is to outlive the iteration this
-   time. Such a plan is wrong. */
-static bool is_kept_too_short(const struct guide_tensor *planned, const struct tensor *tensor)
-{
-    return planned->is_transient && !planned->is_kept && tensor->is_persistent;
-}
-
 /* Whether it is the tensor that the plan knows. Always-resident tensors are not bound: they are
    compared by address, where another may have been allocated between iterations. */
-static bool is_planned_tensor(const struct guide_tensor *planned, const struct tensor *bound,
-                              const struct tensor *tensor)
+static bool is_planned_tensor(const capu_context *context, const struct guide *guide,
+                              const struct guide_access *access, const struct tensor *tensor)
 {
-    if (planned->page_count > 0) {
-        return bound == tensor;
+    const struct guide_tensor *planned;
+
+    if (access->is_managed) {
+        bool is_bound = tensor_is_placed(tensor) && tensor->guide_index == access->tensor;
+
+        ASSERT(is_bound == (tensor_at(context, access->tensor) == tensor));
+        return is_bound;
     }
+    planned = &guide->tensors[access->tensor];
     return planned->address == tensor->address && planned->bytes == tensor->bytes &&
            !tensor_is_managed(tensor);
 }
 
-/* Whether the op at hand does to the same tensors what the planned one does. */
+/* Whether the op at hand does to the same tensors what the planned one does. A plan that discards a
+   tensor after its last access that is to outlive the iteration this time is wrong. */
 static bool is_planned_op(const capu_context *context, const struct guide *guide)
 {
     const struct operands *operands = &context->operands;
@@ -426,13 +446,12 @@ static bool is_planned_op(const capu_context *context, const struct guide *guide
     }
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *planned = &guide->accesses[op->accesses.first + i];
-        const struct guide_tensor *tensor = &guide->tensors[planned->tensor];
         const struct access *access = &operands->accesses[i];
 
-        if (!is_planned_tensor(tensor, tensor_at(context, planned->tensor), access->tensor)) {
+        if (!is_planned_tensor(context, guide, planned, access->tensor)) {
             return false;
         }
-        if (tensor->page_count > 0 && is_kept_too_short(tensor, access->tensor)) {
+        if (planned->is_managed && planned->is_let_die && access->tensor->is_persistent) {
             context->active->feedback.is_wrong = true;
             return false;
         }
@@ -485,7 +504,7 @@ static capu_status fill_zeros(capu_context *context, const struct guide *guide,
     }
     status = carry_out(context, guide, op->before);
     if (status == CAPU_OK) {
-        status = make_ready(context, guide, op, op->previous, false);
+        status = make_ready(context, guide, op, op->previous, FILLING);
     }
     if (status == CAPU_OK) {
         status = pager_bring(context, tensor, true);
@@ -517,7 +536,7 @@ static capu_status carry_out_before(capu_context *context, const struct guide *g
     if (status == CAPU_OK) {
         const struct guide_op *op = &guide->ops[context->binding.next];
 
-        status = make_ready(context, guide, op, op->previous, false);
+        status = make_ready(context, guide, op, op->previous, AT_HAND);
     }
     return status;
 }

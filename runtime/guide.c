@@ -85,6 +85,7 @@ static void copy_op(struct guide *guide, const struct record *record, size_t num
             .role = record_access_role(access),
             .needs_contents = record_access_role(access) != CAPU_WRITE,
             .is_partial = record_access_is_partial(access),
+            .is_managed = record_tensor_pages(&record->tensors[record_access_tensor(access)]) > 0,
         };
     }
 }
@@ -548,6 +549,16 @@ static capu_status copy_places(struct guide *guide, const struct plan *plan,
     return CAPU_OK;
 }
 
+/* What an op asks of its tensors is stored with its accesses: it is next to each other there. */
+static void note_short_lives(struct guide *guide)
+{
+    for (uint32_t i = 0; i < guide->access_count; i++) {
+        const struct guide_tensor *tensor = &guide->tensors[guide->accesses[i].tensor];
+
+        guide->accesses[i].is_let_die = tensor->is_transient && !tensor->is_kept;
+    }
+}
+
 static capu_status walk_twice(struct compiler *compiler)
 {
     struct guide *guide = compiler->guide;
@@ -563,6 +574,7 @@ static capu_status walk_twice(struct compiler *compiler)
             status = take_pages(compiler, t, false);
         }
     }
+    note_short_lives(guide);
     for (int pass = 0; pass < 2 && status == CAPU_OK; pass++) {
         forget_counts(guide);
         compiler->is_recording = pass == 1;

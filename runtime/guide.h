@@ -44,6 +44,8 @@ struct guide_access {
     uint32_t role;       /* as recorded: CAPU_READ, CAPU_WRITE or CAPU_UPDATE */
     bool needs_contents; /* an update of a tensor without contents does not */
     bool is_partial;     /* a part is written */
+    bool is_managed;     /* its tensor has pages */
+    bool is_let_die;     /* its tensor is, if it is transient: see guide_tensor.is_kept */
 };
 
 struct guide_op {
