@@ -7,10 +7,24 @@
 #ifndef CAPU_RUNTIME_ACCESS_H
 #define CAPU_RUNTIME_ACCESS_H
 
+#include "base/array.h"
 #include "runtime/internal.h"
 
 /* Creates the access of a tensor that the current op has not named yet. NULL: no memory. */
-struct access *access_create(struct operands *operands, struct tensor *tensor);
+static inline struct access *access_create(struct operands *operands, struct tensor *tensor)
+{
+    struct access *access;
+
+    if (!array_reserve(&operands->accesses, &operands->access_capacity, operands->access_count + 1,
+                       sizeof(*access))) {
+        return NULL;
+    }
+    tensor->in_op.stamp = operands->stamp;
+    tensor->in_op.index = operands->access_count;
+    access = &operands->accesses[operands->access_count++];
+    *access = (struct access){.tensor = tensor};
+    return access;
+}
 
 /* The access of a tensor in the current op: the one it already has, or a new one. NULL: no host
    memory. */

@@ -44,6 +44,7 @@ struct access {
     uint32_t role;     /* CAPU_READ, CAPU_WRITE, CAPU_UPDATE or CAPU_SCRATCH */
     bool is_read;      /* some operand reads its contents */
     bool is_partial;   /* only a part is written: other contents, if any, are kept */
+    uint32_t recorded; /* when the op ends: its role in the record */
     uint64_t checksum; /* of a tensor that is only read, before the op: strict_watch.c */
 };
 
@@ -64,6 +65,7 @@ struct operands {
     struct piece *pieces;
     size_t piece_count;
     size_t piece_capacity;
+    bool clears;    /* some piece is cleared: CAPU_WRITE_CLEARED */
     uint64_t stamp; /* counts ops; tensor.in_op.stamp equals it for operands of this op */
 
     struct call call; /* with its operands in `list` */

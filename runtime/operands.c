@@ -25,6 +25,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void operands_finish(struct operands *operands)
 {
@@ -40,15 +41,15 @@ void operands_finish(struct operands *operands)
    is an update. */
 static void merge(struct access *access, uint32_t role, bool is_whole)
 {
-    bool is_first = access->role == 0;
     uint32_t merged = role == CAPU_WRITE_CLEARED || role == CAPU_WRITE_DISCARD ? CAPU_WRITE : role;
 
-    access->is_read = access->is_read || role == CAPU_READ || role == CAPU_UPDATE;
-    if (!is_whole && merged != CAPU_READ && merged != CAPU_UPDATE) {
+    if (role == CAPU_READ || role == CAPU_UPDATE) {
+        access->is_read = true;
+    } else if (!is_whole) {
         access->is_partial = true;
         merged = CAPU_UPDATE;
     }
-    access->role = is_first || access->role == merged ? merged : CAPU_UPDATE;
+    access->role = access->role == 0 || access->role == merged ? merged : CAPU_UPDATE;
 }
 
 static capu_status add_piece(struct operands *operands, struct tensor *tensor, void *address,
@@ -61,8 +62,9 @@ static capu_status add_piece(struct operands *operands, struct tensor *tensor, v
         return CAPU_NO_HOST_MEMORY;
     }
     merge(access, role, bytes == tensor->bytes);
+    operands->clears = operands->clears || role == CAPU_WRITE_CLEARED;
     operands->pieces[operands->piece_count++] = (struct piece){
-        .access = (size_t)(access - operands->accesses),
+        .access = tensor->in_op.index,
         .address = address,
         .bytes = bytes,
         .role = role,
@@ -128,7 +130,7 @@ static capu_status resolve(capu_context *context, capu_operand *operand)
             operand->address = first->address;
             operand->bytes = (uint64_t)(tensor_end(tensor) - (unsigned char *)first->address);
         }
-        tensor = tensor->next;
+        tensor = left > 0 ? tensor->next : tensor;
     }
     return CAPU_OK;
 }
@@ -199,7 +201,7 @@ static capu_status prepare_pieces(capu_context *context)
     if (status != CAPU_OK) {
         return status;
     }
-    for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
+    for (size_t i = 0; operands->clears && i < operands->piece_count && status == CAPU_OK; i++) {
         const struct piece *piece = &operands->pieces[i];
 
         if (piece->role == CAPU_WRITE_CLEARED) {
@@ -217,8 +219,8 @@ static capu_status keep_call(struct operands *operands, const struct call *call)
                        sizeof(*operands->list))) {
         return CAPU_NO_HOST_MEMORY;
     }
-    for (size_t i = 0; i < call->operand_count; i++) {
-        operands->list[i] = call->operands[i];
+    if (call->operand_count > 0) {
+        memcpy(operands->list, call->operands, call->operand_count * sizeof(*operands->list));
     }
     operands->call = *call;
     operands->call.operands = operands->list;
@@ -234,6 +236,7 @@ static capu_status resolve_all(capu_context *context)
     operands->stamp++;
     operands->access_count = 0;
     operands->piece_count = 0;
+    operands->clears = false;
     for (size_t i = 0; i < operands->call.operand_count && status == CAPU_OK; i++) {
         status = resolve(context, &operands->list[i]);
     }
@@ -362,7 +365,7 @@ static void settle_access(capu_context *context, const struct access *access,
    nothing. */
 static bool allows_replay(const struct operands *operands, const struct access *access)
 {
-    return access_role(access) != CAPU_UPDATE ||
+    return access->recorded != CAPU_UPDATE ||
            (operands->call.replay != NULL && !tensor_is_managed(access->tensor));
 }
 
@@ -410,20 +413,17 @@ capu_status operands_end(capu_context *context, bool is_planned)
         end = operands->start;
     }
     for (size_t i = 0; i < operands->access_count; i++) {
-        is_replayable = is_replayable && allows_replay(operands, &operands->accesses[i]);
+        struct access *access = &operands->accesses[i];
+
+        access->recorded = access_role(access);
+        is_replayable = is_replayable && allows_replay(operands, access);
     }
     op = tracker_op(context, &operands->call, is_replayable);
     for (size_t i = 0; i < operands->access_count; i++) {
-        struct access *access = &operands->accesses[i];
-        uint32_t role = access_role(access);
-
-        settle_access(context, access, end);
-        tracker_access(context, access->tensor, role);
-        if (access->is_partial) {
-            tracker_partial(context);
-        }
+        settle_access(context, &operands->accesses[i], end);
     }
-    for (size_t i = 0; i < operands->piece_count; i++) {
+    tracker_accesses(context);
+    for (size_t i = 0; operands->clears && i < operands->piece_count; i++) {
         if (is_cleared_again(operands, &operands->pieces[i])) {
             tracker_cleared(context, operands->pieces[i].address, operands->pieces[i].bytes);
         }

@@ -257,15 +257,12 @@ size_t tracker_op(capu_context *context, const struct call *call, bool is_replay
     return record->op_count - 1;
 }
 
-/* The tensor's entry in the open record, made at its first access. */
-static struct record_tensor *tensor_entry(capu_context *context, struct record *record,
-                                          struct tensor *tensor, uint32_t role)
+/* Makes the tensor's entry in the open record, at its first access. */
+static void add_entry(capu_context *context, struct record *record, struct tensor *tensor,
+                      uint32_t role)
 {
     struct record_tensor *entry;
 
-    if (tensor->in_record.stamp == record->stamp) {
-        return &record->tensors[tensor->in_record.index];
-    }
     ASSERT(record->tensor_count < record->tensor_capacity);
     tensor->in_record.stamp = record->stamp;
     tensor->in_record.index = record->tensor_count++;
@@ -281,42 +278,55 @@ static struct record_tensor *tensor_entry(capu_context *context, struct record *
         entry->is_held = true;
     }
     timeline_log_meet(context, tensor, tensor->in_record.index);
-    return entry;
 }
 
 /* The op being recorded touches a tensor that had left: it is back. */
-static void end_eviction(struct record *record, struct tensor *tensor)
+static inline void end_eviction(struct record *record, struct tensor *tensor)
 {
-    if (tensor->in_eviction.stamp == record->stamp && tensor->in_eviction.index != SIZE_MAX &&
-        tensor_is_mapped(tensor)) {
+    if (record->eviction_count > 0 && tensor->in_eviction.stamp == record->stamp &&
+        tensor->in_eviction.index != SIZE_MAX && tensor_is_mapped(tensor)) {
         record->evictions[tensor->in_eviction.index].back_op = record->op_count - 1;
         tensor->in_eviction.index = SIZE_MAX;
+    }
+}
+
+/* Adds an access to the newest op. */
+static inline void add_access(capu_context *context, struct record *record, struct tensor *tensor,
+                              uint32_t role, bool is_once)
+{
+    if (tensor->in_record.stamp != record->stamp) {
+        add_entry(context, record, tensor, role);
+    }
+    record->tensors[tensor->in_record.index].last_op = (uint32_t)record->op_count - 1;
+    end_eviction(record, tensor);
+    record_add_access(record, tensor->in_record.index, role);
+    if (!is_once) {
+        record->signature = sign_access(record->signature, tensor, role);
     }
 }
 
 void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
 {
     struct record *record = context->tracker.open;
-    struct record_tensor *entry;
 
-    if (record == NULL) {
-        return;
-    }
-    entry = tensor_entry(context, record, tensor, role);
-    entry->last_op = (uint32_t)record->op_count - 1;
-    end_eviction(record, tensor);
-    record_add_access(record, tensor->in_record.index, role);
-    if (!record_is_once(record, record->op_count - 1)) {
-        record->signature = sign_access(record->signature, tensor, role);
+    if (record != NULL) {
+        add_access(context, record, tensor, role, record_is_once(record, record->op_count - 1));
     }
 }
 
-void tracker_partial(capu_context *context)
+void tracker_accesses(capu_context *context)
 {
+    const struct operands *operands = &context->operands;
     struct record *record = context->tracker.open;
+    bool is_once = record != NULL && record_is_once(record, record->op_count - 1);
 
-    if (record != NULL) {
-        record_set_partial(record);
+    for (size_t i = 0; record != NULL && i < operands->access_count; i++) {
+        const struct access *access = &operands->accesses[i];
+
+        add_access(context, record, access->tensor, access->recorded, is_once);
+        if (access->is_partial) {
+            record_set_partial(record);
+        }
     }
 }
 

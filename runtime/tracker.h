@@ -73,12 +73,12 @@ capu_status tracker_reserve(capu_context *context, size_t access_count, size_t o
                             size_t piece_count);
 
 /* Starts the record of an op and returns its number; SIZE_MAX outside iterations. Its accesses
-   follow with tracker_access, each followed by tracker_partial if it is partial, and by
-   tracker_cleared for ranges to clear; then its marks and its operands, with the same call. Pre:
-   tracker_reserve. */
+   follow, with tracker_accesses those of the op at hand, with tracker_access one of another op;
+   then tracker_cleared for ranges to clear; then its marks and its operands, with the same call.
+   Pre: tracker_reserve. */
 size_t tracker_op(capu_context *context, const struct call *call, bool is_replayable);
 void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role);
-void tracker_partial(capu_context *context);
+void tracker_accesses(capu_context *context);
 void tracker_cleared(capu_context *context, void *address, uint64_t bytes);
 void tracker_marks(capu_context *context, size_t op, const struct call *call,
                    struct lane_position start, struct lane_position end);
