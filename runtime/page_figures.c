@@ -84,23 +84,27 @@ static void count_pages(capu_context *context, const struct record *record, size
 static void find_births(struct tracker *tracker, const struct record *record)
 {
     uint32_t *births = tracker->births;
+    size_t unborn = 0; /* tensors without a birth so far */
 
     for (size_t i = 0; i < record->tensor_count; i++) {
         births[i] = record->tensors[i].first_op;
     }
     for (size_t i = 0; i < record->op_count; i++) {
         bool is_zero = record->sites[record->ops[i].site].kind == CALL_ZERO;
+        size_t count = is_zero || unborn > 0 ? record_access_count(record, i) : 0;
 
-        for (size_t k = 0; k < record_access_count(record, i); k++) {
+        for (size_t k = 0; k < count; k++) {
             record_access access = record->accesses[record->ops[i].first_access + k];
             uint32_t index = record_access_tensor(access);
 
             if (births[index] == UINT32_MAX && !is_zero) {
                 births[index] = (uint32_t)i;
+                unborn--;
             } else if (births[index] == i && is_zero && !record_access_is_partial(access) &&
                        record_tensor_pages(&record->tensors[index]) == 0 &&
                        tracker->pages[index] > 0) {
                 births[index] = UINT32_MAX;
+                unborn++;
             }
         }
     }
@@ -136,12 +140,12 @@ static uint64_t live_peak(struct tracker *tracker, const struct record *record, 
 
 static uint64_t operand_pages(const struct tracker *tracker, const struct record *record, size_t op)
 {
+    const record_access *accesses = &record->accesses[record->ops[op].first_access];
+    size_t count = record_access_count(record, op);
     uint64_t pages = 0;
 
-    for (size_t i = 0; i < record_access_count(record, op); i++) {
-        record_access access = record->accesses[record->ops[op].first_access + i];
-
-        pages += tracker->pages[record_access_tensor(access)];
+    for (size_t i = 0; i < count; i++) {
+        pages += tracker->pages[record_access_tensor(accesses[i])];
     }
     return pages;
 }
