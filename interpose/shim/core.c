@@ -305,6 +305,19 @@ bool core_add(uint64_t address, uint64_t bytes, capu_role role)
     return true;
 }
 
+bool core_add_list(const capu_operand *list, size_t count)
+{
+    if (!array_reserve(&core.operands, &core.operand_capacity, core.operand_count + count,
+                       sizeof(core.operands[0]))) {
+        return false;
+    }
+    if (count > 0) {
+        memcpy(core.operands + core.operand_count, list, count * sizeof(list[0]));
+        core.operand_count += count;
+    }
+    return true;
+}
+
 capu_operand *core_added(size_t **count)
 {
     *count = &core.operand_count;

@@ -55,6 +55,9 @@ CUresult core_result(capu_status status, const char *what);
 /* Adds an operand to the next access. False: no host memory. */
 bool core_add(uint64_t address, uint64_t bytes, capu_role role);
 
+/* The same for several. */
+bool core_add_list(const capu_operand *list, size_t count);
+
 /* The operands that were added, and how many, so that a caller can make them fewer. */
 capu_operand *core_added(size_t **count);
 

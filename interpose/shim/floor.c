@@ -6,6 +6,7 @@
 #include "base/array.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct part {
     uint64_t address; /* of a tensor */
@@ -16,7 +17,8 @@ struct part {
    half as large again, and slots of at most four sizes serve one of these classes. */
 enum { CLASSES = 64, SLOT_SIZES = 4 };
 
-enum { REMEMBERED = 4096 }; /* accesses */
+/* Accesses that are remembered: the newest of those with the same part of their number. */
+enum { REMEMBERED_SETS = 1024, REMEMBERED_EACH = 8 };
 
 static struct {
     struct part *list; /* of one access */
@@ -26,7 +28,7 @@ static struct {
     uint64_t most_small;
     bool classes[CLASSES]; /* that were used */
     uint64_t generation;   /* counts changes of allocations */
-    uint64_t remembered[REMEMBERED];
+    uint64_t remembered[REMEMBERED_SETS][REMEMBERED_EACH];
 } needs;
 
 /* Whether this access was noted since allocations changed last: a program repeats its launches. Of
@@ -35,18 +37,21 @@ static bool is_remembered(const capu_operand *operands, size_t count)
 {
     const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
     uint64_t number = needs.generation + 1;
-    uint64_t *place;
+    uint64_t *set;
 
     for (size_t i = 0; i < count; i++) {
         number = (number ^ (uintptr_t)operands[i].address) * factor;
         number = (number ^ number >> 32 ^ operands[i].bytes) * factor;
     }
     number ^= number >> 32;
-    place = &needs.remembered[number % REMEMBERED];
-    if (*place == number) {
-        return true;
+    set = needs.remembered[number % REMEMBERED_SETS];
+    for (size_t i = 0; i < REMEMBERED_EACH; i++) {
+        if (set[i] == number) {
+            return true;
+        }
     }
-    *place = number;
+    memmove(set + 1, set, (REMEMBERED_EACH - 1) * sizeof(set[0]));
+    set[0] = number;
     return false;
 }
 

@@ -16,6 +16,14 @@ void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, c
     operands->has_failed |= !core_add(address, bytes, role);
 }
 
+void operands_add_list(struct operands *operands, const capu_operand *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        operands->bytes += list[i].bytes;
+    }
+    operands->has_failed |= !core_add_list(list, count);
+}
+
 uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address)
 {
     const struct allocation *allocation = alloc_find(address);

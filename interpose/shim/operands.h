@@ -24,6 +24,9 @@ uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address);
 /* A range within one allocation, as it is. */
 void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role);
 
+/* Several of them. */
+void operands_add_list(struct operands *operands, const capu_operand *list, size_t count);
+
 /* Makes one operand of those that overlap or are equal: a read if all are, else an update, since it
    is not known which comes first. operands->bytes counts each byte once then. */
 void operands_merge(struct operands *operands);

@@ -3,8 +3,6 @@
 
 #include "interpose/shim/driver.h"
 
-#include <string.h>
-
 struct parameters parameters_of(void **list, void **extra)
 {
     struct parameters parameters = {.list = list};
@@ -30,7 +28,7 @@ bool parameters_block(const struct parameters *parameters, const struct kernel *
             return false;
         }
         if (parameters->list != NULL) {
-            memcpy(block + place->offset, parameters->list[i], place->bytes);
+            parameters_copy(block + place->offset, parameters->list[i], place->bytes);
         } else if (parameters->bytes != NULL && end <= parameters->byte_count) {
             memcpy(block + place->offset, parameters->bytes + place->offset, place->bytes);
         } else {

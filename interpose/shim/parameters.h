@@ -4,6 +4,8 @@
 
 #include "interpose/roles.h"
 
+#include <string.h>
+
 /* Borrowed from the caller of the launch. */
 struct parameters {
     void **list;                /* one address per parameter, or NULL */
@@ -15,6 +17,18 @@ struct parameters {
 struct parameters parameters_of(void **list, void **extra);
 
 enum { PARAMETERS_BYTES_MOST = 33024 }; /* of a block, and something that is added to it */
+
+/* Copies a parameter, or a part of one: nearly all are numbers and pointers. */
+static inline void parameters_copy(unsigned char *to, const void *from, size_t bytes)
+{
+    if (bytes == sizeof(uint64_t)) {
+        memcpy(to, from, sizeof(uint64_t));
+    } else if (bytes == sizeof(uint32_t)) {
+        memcpy(to, from, sizeof(uint32_t));
+    } else {
+        memcpy(to, from, bytes);
+    }
+}
 
 /* Copies all of them to a block, as the driver would. False: some are not there, or too many. */
 bool parameters_block(const struct parameters *parameters, const struct kernel *roles,

@@ -319,13 +319,6 @@ static uint64_t find_writes(const struct code_kernel *kernel, const struct launc
 
 /* Operands. */
 
-static void add_all(const capu_operand *list, size_t count, struct operands *operands)
-{
-    for (size_t i = 0; i < count; i++) {
-        operands_add(operands, (uintptr_t)list[i].address, list[i].bytes, (capu_role)list[i].role);
-    }
-}
-
 /* What iterations are found by: the hash of the launch's pointers. */
 static uint64_t find_pointers(const struct code_kernel *kernel)
 {
@@ -391,7 +384,7 @@ static bool add_noted(struct reach *reach, const struct launch *launch, struct o
     reach->has_written = noted->written_bytes > 0;
     operands->has_others |= noted->has_others;
     iteration_add_pointers(noted->pointers);
-    add_all(noted->operands, noted->count, operands);
+    operands_add_list(operands, noted->operands, noted->count);
     return true;
 }
 
@@ -434,7 +427,7 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
     }
     reach->written_bytes += written_bytes;
     reach->has_written = written_bytes > 0;
-    add_all(found.list.operands, found.list.count, operands);
+    operands_add_list(operands, found.list.operands, found.list.count);
     operands->has_failed |= found.list.has_failed;
     operands->has_others |= found.list.has_others;
     return result;
@@ -467,7 +460,7 @@ CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
     iteration_add_pointers(find_pointers(kernel));
     result =
         reach_list_operands(kernel, launch, found.block, NULL, &found.list, &found.reads, false);
-    add_all(found.list.operands, found.list.count, operands);
+    operands_add_list(operands, found.list.operands, found.list.count);
     operands->has_failed |= found.list.has_failed;
     operands->has_others |= found.list.has_others;
     return result;

@@ -34,6 +34,7 @@ bool reach_key_fits(const struct kernel *roles, const struct reach *reach)
 void reach_find_key(const struct code_kernel *kernel, const struct launch *launch,
                     const unsigned char *block, struct reach_key *key)
 {
+    const struct kernel *roles = kernel->roles;
     const struct reach *reach = kernel->reach;
     struct head head;
 
@@ -48,14 +49,14 @@ void reach_find_key(const struct code_kernel *kernel, const struct launch *launc
     slice_key(&reach->slice, block, key->key + sizeof(head));
     key->results_bytes = sizeof(head) + reach->row_bytes;
     key->bytes = key->results_bytes;
-    for (size_t i = 0; i < kernel->roles->word_count; i++) {
-        const struct kernel_word *word = &kernel->roles->words[i];
-        uint32_t bytes = word_bytes(kernel->roles, word);
+    for (size_t i = 0; i < roles->word_count; i++) {
+        const struct kernel_word *word = &roles->words[i];
+        uint32_t bytes = word_bytes(roles, word);
 
-        memcpy(key->key + key->bytes,
-               block + kernel->roles->parameters[word->parameter].offset +
-                   (word->offset == PTX_NONE ? 0 : word->offset),
-               bytes);
+        parameters_copy(key->key + key->bytes,
+                        block + roles->parameters[word->parameter].offset +
+                            (word->offset == PTX_NONE ? 0 : word->offset),
+                        bytes);
         key->bytes += bytes;
     }
 }

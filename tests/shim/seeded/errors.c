@@ -45,6 +45,22 @@ void __wrap_operands_add(struct operands *operands, uint64_t address, uint64_t b
     __real_operands_add(operands, address, bytes, role);
 }
 
+/* With an error, each of the list is added by itself, so that the errors above and below are made.
+ */
+void __real_operands_add_list(struct operands *operands, const capu_operand *list, size_t count);
+void __wrap_operands_add_list(struct operands *operands, const capu_operand *list, size_t count);
+void __wrap_operands_add_list(struct operands *operands, const capu_operand *list, size_t count)
+{
+    if (getenv("SHIM_ERROR") == NULL) {
+        __real_operands_add_list(operands, list, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        __wrap_operands_add(operands, (uintptr_t)list[i].address, list[i].bytes,
+                            (capu_role)list[i].role);
+    }
+}
+
 bool __real_core_add(uint64_t address, uint64_t bytes, capu_role role);
 bool __wrap_core_add(uint64_t address, uint64_t bytes, capu_role role);
 bool __wrap_core_add(uint64_t address, uint64_t bytes, capu_role role)
