@@ -34,8 +34,9 @@ enum flow_flags {
     FLOW_INEXACT = 1 << 9,  /* floating point that may be rounded otherwise in another kernel */
     FLOW_CALL = 1 << 10,    /* the result of a function */
     FLOW_OPCODE = 1 << 11,  /* the result of an unknown instruction */
+    FLOW_GRID = 1 << 21,    /* where the driver keeps the barrier of a cooperative launch */
     FLOW_UNKNOWN = FLOW_SHARED | FLOW_LOCAL | FLOW_ATOMIC | FLOW_CLOCK | FLOW_EXCHANGE |
-                   FLOW_UNSET | FLOW_INEXACT | FLOW_CALL | FLOW_OPCODE,
+                   FLOW_UNSET | FLOW_INEXACT | FLOW_CALL | FLOW_OPCODE | FLOW_GRID,
     FLOW_DEPENDENCE = FLOW_ID | FLOW_DATA | FLOW_VARIABLE | FLOW_UNKNOWN,
     /* Whose address it can be, besides those of parameter words. */
     FLOW_AT_VARIABLE = 1 << 12, /* .global */
@@ -140,5 +141,9 @@ static inline bool flow_has(const uint64_t *set, size_t slot)
 }
 
 bool flow_is_empty(const struct flow *flow, const uint64_t *set);
+
+/* Whether an address is one in the barrier of a cooperative launch, which is memory of the driver:
+   it is computed from the place of that and from ids, and from nothing else. */
+bool flow_is_grid(const struct flow *flow, const struct flow_value *address);
 
 #endif

@@ -13,6 +13,13 @@ bool flow_is_empty(const struct flow *flow, const uint64_t *set)
     return true;
 }
 
+bool flow_is_grid(const struct flow *flow, const struct flow_value *address)
+{
+    return (address->flags & FLOW_DEPENDENCE & ~(uint32_t)FLOW_ID) == FLOW_GRID &&
+           (address->flags & FLOW_AT) == 0 && flow_is_empty(flow, address->bases) &&
+           flow_is_empty(flow, address->uses);
+}
+
 static bool join_words(size_t count, uint64_t *to, const uint64_t *from)
 {
     uint64_t added = 0;
@@ -108,6 +115,10 @@ static uint32_t special_flags(struct span name)
         if (flow_starts_with(name, ids[i])) {
             return FLOW_ID | FLOW_BASELESS;
         }
+    }
+    /* The two halves of one address. */
+    if (span_is(name, "%envreg1") || span_is(name, "%envreg2")) {
+        return FLOW_GRID | FLOW_BASELESS;
     }
     return FLOW_CLOCK | FLOW_BASELESS;
 }

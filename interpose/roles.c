@@ -38,6 +38,7 @@ const char *roles_unknown(uint32_t flags)
                  {FLOW_LOCAL, "local memory"},
                  {FLOW_EXCHANGE, "an exchange between threads"},
                  {FLOW_CLOCK, "a clock or a multiprocessor's number"},
+                 {FLOW_GRID, "the barrier of a cooperative launch"},
                  {FLOW_INEXACT, "floating point that may be rounded otherwise"},
                  {FLOW_UNSET, "a register that may not be set"}};
 
@@ -173,6 +174,9 @@ static void note_global(struct analysis *analysis, const struct access *access)
     }
     tile = tile_flags(analysis, access);
     address = flow_address(flow, access->instruction, access->address);
+    if (flow_is_grid(flow, address)) {
+        return;
+    }
     flags = address->flags | tile;
     for (size_t i = 0; i < flow->slot_count; i++) {
         if (flow->slots[i].kind != FLOW_PLACE && flow_has(address->bases, i)) {

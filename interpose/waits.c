@@ -365,6 +365,12 @@ static bool may_be_own(struct flow *flow, uint32_t awaited, bool *is_before)
     if (from == NULL) {
         return false;
     }
+    /* Nothing else stores to a launch's own barrier, nor to memory of a block. */
+    if (flow_is_grid(flow, from)) {
+        return true;
+    }
+    has_base =
+        (from->flags & (FLOW_AT_SHARED | FLOW_AT_LOCAL)) != 0 && (from->flags & FLOW_BASELESS) == 0;
     mark_before(&flow->graph, flow->graph.block_of[awaited], is_before);
     if ((from->flags & FLOW_AT_VARIABLE) != 0) {
         has_base = true;

@@ -244,6 +244,28 @@ static const struct {
      "A: atom.global.cas.b32 %r3, [%rd1], 0, 1; setp.ne.s32 %p1, %r3, 0; @%p1 bra A;\n"
      "st.global.u32 [%rd2], 0; atom.global.exch.b32 %r3, [%rd1], 0;",
      "closed: 0 atomic ids/unknown; 1 written ids/ids", NULL},
+    {"a wait for threads of the block", ".shared .b32 s;\n",
+     "cvta.shared.u64 %rd4, s; A: ld.acquire.cta.u32 %r3, [%rd4]; setp.eq.s32 %p1, %r3, 0;\n"
+     "@%p1 bra A; st.global.u32 [%rd1], %r3;",
+     "closed: 0 written ids/ids", NULL},
+    {"a wait for shared or other memory", ".shared .b32 s;\n",
+     "cvta.shared.u64 %rd4, s; setp.eq.s32 %p2, %r1, 0; selp.b64 %rd5, %rd4, %rd1, %p2;\n"
+     "A: ld.acquire.gpu.u32 %r3, [%rd5]; setp.eq.s32 %p1, %r3, 0; @%p1 bra A;",
+     "open: 0 read ids/unknown", "wait for another kernel"},
+    {"the barrier of a cooperative launch", "",
+     "mov.u32 %r3, %envreg2; cvt.u64.u32 %rd4, %r3; mov.u32 %r3, %envreg1;\n"
+     "cvt.u64.u32 %rd5, %r3; bfi.b64 %rd6, %rd5, %rd4, 32, 32;\n"
+     "st.global.u32 [%rd1], 0; atom.add.release.gpu.u32 %r4, [%rd6+4], 1;\n"
+     "A: ld.acquire.gpu.u32 %r5, [%rd6+4]; xor.b32 %r5, %r5, %r4; setp.gt.s32 %p1, %r5, -1;\n"
+     "@%p1 bra A; ld.global.u32 %r6, [%rd2];",
+     "closed: 0 written ids/ids; 1 read ids/ids", NULL},
+    {"what a parameter moves away from it", "",
+     "mov.u32 %r3, %envreg2; cvt.u64.u32 %rd4, %r3; add.s64 %rd4, %rd4, %rd3;\n"
+     "mul.wide.u32 %rd5, %r1, 4; add.s64 %rd5, %rd4, %rd5; ld.global.u32 %r4, [%rd5];",
+     "open:", "it depends on the barrier of a cooperative launch"},
+    {"another register of the driver", "",
+     "mov.u32 %r3, %envreg3; cvt.u64.u32 %rd4, %r3; ld.global.u32 %r4, [%rd4];",
+     "open:", "it depends on a clock"},
     {"a loop that nothing leaves", "", "A: st.global.u32 [%rd1], %r1; bra A;",
      "open: 0 written ids/ids", "a loop that nothing leaves"},
     {"a table of targets", "",
