@@ -95,7 +95,7 @@ void kernels_enqueue(const void *function, const char *file, dim3 grid, dim3 blo
                known->parameters[i].bytes);
     }
     launch.shape = {
-        {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, 0, nullptr, nullptr, nullptr};
+        {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, 0, nullptr, nullptr, nullptr, false};
     fake_enqueue(stream, [=] { return run_kernel(launch); });
 }
 

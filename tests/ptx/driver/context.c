@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 13000, STACK_DEPTH = 16, PROCESSORS = 16 };
+enum { VERSION = 13000, STACK_DEPTH = 16, PROCESSORS = 8 };
 
 struct CUctx_st {
     bool is_primary;

@@ -64,6 +64,7 @@ CUresult launch_run(void *block)
     const struct launch *launch = block;
     struct machine_launch machine = {
         .shared_bytes = launch->shared_bytes,
+        .is_cooperative = launch->is_cooperative != 0,
         .parameters = launch->parameters,
         .observer = declared_is_on() && !is_watcher(launch->function) ? compare_observe : NULL,
     };
@@ -155,6 +156,21 @@ static int is_cooperative(const CUlaunchConfig *config)
     return value;
 }
 
+/* Whether all blocks of a launch are on the device at once. */
+static bool fits_at_once(const CUlaunchConfig *config, CUfunction handle)
+{
+    uint64_t blocks = (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ;
+    unsigned threads = config->blockDimX * config->blockDimY * config->blockDimZ;
+    int processors = 0;
+    int each = 0;
+
+    return cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0) ==
+               CUDA_SUCCESS &&
+           cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, handle, (int)threads,
+                                                       config->sharedMemBytes) == CUDA_SUCCESS &&
+           blocks <= (uint64_t)processors * (uint64_t)each;
+}
+
 /* Makes the block of a launch, which the caller frees. */
 static CUresult make(const CUlaunchConfig *config, CUfunction handle, void **parameters,
                      void **extra, void **block, size_t *bytes)
@@ -172,6 +188,9 @@ static CUresult make(const CUlaunchConfig *config, CUfunction handle, void **par
     if ((uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ >
         function->machine->threads_most) {
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    }
+    if (is_cooperative(config) && !fits_at_once(config, handle)) {
+        return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     }
     pthread_once(&once, catch_faults);
     *bytes = sizeof(*launch) + function->machine->parameter_bytes;

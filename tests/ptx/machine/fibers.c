@@ -69,7 +69,7 @@ bool fibers_reserve(unsigned count)
 
 void fibers_abandon(void)
 {
-    for (unsigned i = 0; i < FIBERS_MOST; i++) {
+    for (unsigned i = 0; i < FIBERS_MOST && fibers[i].stack != NULL; i++) {
         fibers[i].has_begun = false;
     }
 }

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-enum { FIBERS_MOST = 1024 };
+enum { FIBERS_MOST = 16384 };
 
 /* Makes sure that so many exist. False: no memory. */
 bool fibers_reserve(unsigned count);

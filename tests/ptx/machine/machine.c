@@ -285,6 +285,12 @@ capu_status machine_run(const struct machine_function *function,
                               "%s: %" PRIu64 " threads in a block, at most %" PRIu32,
                               function->name, threads, function->threads_most);
     }
+    if (launch->is_cooperative && (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] >
+                                      MACHINE_THREADS_MOST / threads) {
+        return error_text_set(problem, CAPU_INVALID,
+                              "%s: more than %d threads in a cooperative launch", function->name,
+                              MACHINE_THREADS_MOST);
+    }
     if ((uint64_t)function->shared_bytes + launch->shared_bytes > SHARED_MOST_BYTES) {
         return error_text_set(problem, CAPU_INVALID, "%s: too much shared memory", function->name);
     }

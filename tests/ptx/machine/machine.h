@@ -9,7 +9,8 @@
  * until they are converted to generic ones.
  *
  * Deterministic: blocks and threads always run in the same order, so mistakes that show only in
- * another order are not found. A kernel that waits in a loop for another block does not end.
+ * another order are not found. A kernel that waits in a loop for another block does not end, unless
+ * that block has run before, or the launch is cooperative: then all blocks run in turn.
  *
  * Threads: launches of all modules run one at a time, under a lock of the process. A module is
  * used by one thread at a time otherwise. Not for TSan: it does not know about fibers.
@@ -106,6 +107,8 @@ struct machine_access {
    not jump out. False: the access is not carried out and the launch fails. */
 typedef bool (*machine_observer)(void *context, const struct machine_access *access);
 
+enum { MACHINE_THREADS_MOST = 16384 };
+
 struct machine_launch {
     uint32_t grid[3];
     uint32_t block[3];
@@ -113,13 +116,15 @@ struct machine_launch {
     const void *parameters;    /* parameter_bytes of them, at the offsets of `parameters` */
     machine_observer observer; /* NULL: none */
     void *observer_context;
+    bool is_cooperative; /* all blocks run at once, and can meet */
 };
 
 /*
  * Runs a kernel to its end.
  *
  * Errors, each with the kernel in `problem`: INVALID: an empty grid or block, more than
- * threads_most threads, more than 227 KiB of shared memory; NO_HOST_MEMORY; DEVICE_FAILED: the
+ * threads_most threads, more than 227 KiB of shared memory, more than MACHINE_THREADS_MOST threads
+ * in a cooperative launch; NO_HOST_MEMORY; DEVICE_FAILED: the
  * kernel failed, and what it wrote until then stays: something in it, or in a function that it
  * calls, that is not supported; a trap, a failed assertion (with its text), a misaligned address,
  * shared memory beyond its end, an access that the observer refused (with line and address),

@@ -38,6 +38,17 @@ RARE void observe(struct ptx_thread *t, u64 address, u32 bytes, enum ptx_access 
     t->block->calls->observe(t, address, bytes, kind, line);
 }
 
+/* Before an access that a loop may wait with. Most do not, so a thread goes on for a while. */
+static inline void spin(struct ptx_thread *t)
+{
+    enum { SPINS_MOST = 256 };
+
+    if (__builtin_expect(++t->spins > SPINS_MOST, 0)) {
+        t->spins = 0;
+        t->block->calls->yield();
+    }
+}
+
 static inline bool is_shared(const struct ptx_thread *t, u64 address)
 {
     return address - (u64)t->block->shared < t->block->shared_bytes;

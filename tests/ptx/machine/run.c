@@ -4,6 +4,8 @@
  * When no warp can go on, barriers open. Threads that have returned count as arrived everywhere.
  *
  * A kernel whose code never waits runs its threads as plain calls.
+ *
+ * Blocks run one after the other, those of a cooperative launch in turn.
  */
 #include "tests/ptx/machine/run.h"
 
@@ -37,20 +39,34 @@ struct lane {
     uint32_t *out;
 };
 
+/* A block that runs. */
+struct group {
+    struct ptx_block block;
+    struct ptx_thread *threads;
+    struct lane *lanes;
+    uint32_t first;             /* of its fibers */
+    uint32_t arrived[BARRIERS]; /* by bar.arrive */
+    uint32_t expected[BARRIERS];
+    bool has_returned;
+};
+
 /* The launch that runs. Guarded by `lock`. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct run {
     const struct run_kernel *kernel;
     const struct machine_launch *launch;
     struct error_text *problem;
-    struct ptx_block block;
-    struct ptx_thread threads[RUN_THREADS_MOST];
-    struct lane lanes[RUN_THREADS_MOST];
-    uint32_t thread_count;
-    uint32_t arrived[BARRIERS]; /* by bar.arrive */
-    uint32_t expected[BARRIERS];
+    struct group *groups; /* the blocks that run at once */
+    uint32_t group_count;
+    struct group *group;        /* the one that runs */
+    struct ptx_thread *threads; /* of all groups */
+    struct lane *lanes;         /* of the threads */
+    size_t thread_capacity;
+    uint32_t thread_count; /* per group */
+    bool has_fibers;
     bool has_failed;
-    jmp_buf escape; /* from threads that are no fibers */
+    uint64_t grid_barrier[4]; /* of a cooperative launch */
+    jmp_buf escape;           /* from threads that are no fibers */
 } run;
 
 static _Thread_local const struct machine_function *running;
@@ -68,7 +84,7 @@ static void leave(void) __attribute__((noreturn));
 static void leave(void)
 {
     run.has_failed = true;
-    if (!run.kernel->waits) {
+    if (!run.has_fibers) {
         longjmp(run.escape, 1);
     }
     for (;;) { /* never resumed */
@@ -82,8 +98,9 @@ __attribute__((noreturn)) static void fail(struct ptx_thread *thread, uint32_t l
     (void)error_text_set(run.problem, CAPU_DEVICE_FAILED,
                          "%s: line %" PRIu32 ": %s: 0x%" PRIx64 ", block %" PRIu32 ",%" PRIu32
                          ",%" PRIu32 ", thread %" PRIu32 ",%" PRIu32 ",%" PRIu32,
-                         running->name, line, what, address, run.block.index[0], run.block.index[1],
-                         run.block.index[2], thread->index[0], thread->index[1], thread->index[2]);
+                         running->name, line, what, address, run.group->block.index[0],
+                         run.group->block.index[1], run.group->block.index[2], thread->index[0],
+                         thread->index[1], thread->index[2]);
     leave();
 }
 
@@ -95,8 +112,9 @@ __attribute__((noreturn)) static void assertion(struct ptx_thread *thread, uint3
     (void)error_text_set(run.problem, CAPU_DEVICE_FAILED,
                          "%s: %s:%" PRIu32 ": %s: assertion `%s' failed, block %" PRIu32 ",%" PRIu32
                          ",%" PRIu32 ", thread %" PRIu32 ",%" PRIu32 ",%" PRIu32,
-                         running->name, file, file_line, function, message, run.block.index[0],
-                         run.block.index[1], run.block.index[2], thread->index[0], thread->index[1],
+                         running->name, file, file_line, function, message,
+                         run.group->block.index[0], run.group->block.index[1],
+                         run.group->block.index[2], thread->index[0], thread->index[1],
                          thread->index[2]);
     leave();
 }
@@ -110,8 +128,11 @@ static void observe(struct ptx_thread *thread, uint64_t address, uint32_t bytes,
                                         "an atomic that was not expected"};
     struct machine_access access = {address, bytes, kinds[kind], line, {0}, {0}, running};
 
-    memcpy(access.block, run.block.index, sizeof(access.block));
+    memcpy(access.block, run.group->block.index, sizeof(access.block));
     memcpy(access.thread, thread->index, sizeof(access.thread));
+    if (address - (uintptr_t)run.grid_barrier < sizeof(run.grid_barrier)) {
+        return; /* the driver's own memory */
+    }
     if (!run.launch->observer(run.launch->observer_context, &access)) {
         fail(thread, line, names[kind], address);
     }
@@ -121,7 +142,7 @@ static void observe(struct ptx_thread *thread, uint64_t address, uint32_t bytes,
 
 static struct lane *lane_of(const struct ptx_thread *thread)
 {
-    return &run.lanes[thread->number];
+    return &run.lanes[thread - run.threads];
 }
 
 static uint32_t barrier(struct ptx_thread *thread, enum ptx_barrier kind, uint32_t id,
@@ -147,8 +168,8 @@ static void arrive(struct ptx_thread *thread, uint32_t id, uint32_t count, uint3
     if (id >= BARRIERS) {
         fail(thread, line, "a barrier beyond the last", id);
     }
-    run.arrived[id]++;
-    run.expected[id] = count;
+    run.group->arrived[id]++;
+    run.group->expected[id] = count;
 }
 
 static void exchange(struct ptx_thread *thread, enum ptx_exchange kind, uint32_t mask,
@@ -166,6 +187,13 @@ static void exchange(struct ptx_thread *thread, enum ptx_exchange kind, uint32_t
     lane->in = in;
     lane->out = out;
     fiber_wait();
+}
+
+static void yield(void)
+{
+    if (run.has_fibers) {
+        fiber_wait();
+    }
 }
 
 static uint64_t now(void)
@@ -194,6 +222,7 @@ static const struct ptx_calls calls = {
     .exit = end_thread,
     .print = print_formatted,
     .clock = now,
+    .yield = yield,
 };
 
 /* Meeting. */
@@ -206,11 +235,11 @@ static uint32_t lanes_there(uint32_t first)
 /* Completes the exchange that lane `index` waits at, if all that its mask names are there. */
 static bool meet_lane(uint32_t first, uint32_t index)
 {
-    const struct lane *one = &run.lanes[first + index];
+    const struct lane *one = &run.group->lanes[first + index];
     struct exchange together = {.kind = one->kind};
 
     for (uint32_t i = 0; i < lanes_there(first); i++) {
-        const struct lane *lane = &run.lanes[first + i];
+        const struct lane *lane = &run.group->lanes[first + i];
 
         if ((one->mask >> i & 1) == 0 || lane->state == STATE_RETURNED) {
             continue;
@@ -229,7 +258,7 @@ static bool meet_lane(uint32_t first, uint32_t index)
     exchange_compute(&together);
     for (uint32_t i = 0; i < WARP; i++) {
         if ((together.lanes >> i & 1) != 0) {
-            run.lanes[first + i].state = STATE_RUNS;
+            run.group->lanes[first + i].state = STATE_RUNS;
         }
     }
     return true;
@@ -240,7 +269,7 @@ static bool meet_warp(uint32_t first)
     bool has_met = false;
 
     for (uint32_t i = 0; i < lanes_there(first); i++) {
-        if (run.lanes[first + i].state == STATE_AT_EXCHANGE) {
+        if (run.group->lanes[first + i].state == STATE_AT_EXCHANGE) {
             has_met |= meet_lane(first, i);
         }
     }
@@ -265,10 +294,10 @@ static uint32_t reduced(enum ptx_barrier kind, uint32_t waiting, uint32_t set)
 static bool open_barrier(uint32_t id)
 {
     uint32_t waiting = 0, set = 0, alive = 0;
-    uint32_t expected = run.expected[id];
+    uint32_t expected = run.group->expected[id];
 
     for (uint32_t i = 0; i < run.thread_count; i++) {
-        const struct lane *lane = &run.lanes[i];
+        const struct lane *lane = &run.group->lanes[i];
 
         alive += lane->state != STATE_RETURNED;
         if (lane->state == STATE_AT_BARRIER && lane->barrier == id) {
@@ -277,19 +306,19 @@ static bool open_barrier(uint32_t id)
             expected = lane->count != 0 ? lane->count : expected;
         }
     }
-    if (waiting == 0 || waiting + run.arrived[id] < (expected != 0 ? expected : alive)) {
+    if (waiting == 0 || waiting + run.group->arrived[id] < (expected != 0 ? expected : alive)) {
         return false;
     }
     for (uint32_t i = 0; i < run.thread_count; i++) {
-        struct lane *lane = &run.lanes[i];
+        struct lane *lane = &run.group->lanes[i];
 
         if (lane->state == STATE_AT_BARRIER && lane->barrier == id) {
             lane->result = reduced(lane->reduction, waiting, set);
             lane->state = STATE_RUNS;
         }
     }
-    run.arrived[id] = 0;
-    run.expected[id] = 0;
+    run.group->arrived[id] = 0;
+    run.group->expected[id] = 0;
     return true;
 }
 
@@ -317,10 +346,10 @@ static bool run_warp(uint32_t first)
 
     do {
         for (uint32_t i = first; i < first + lanes_there(first) && !run.has_failed; i++) {
-            if (run.lanes[i].state == STATE_RUNS) {
+            if (run.group->lanes[i].state == STATE_RUNS) {
                 has_run = true;
-                if (fiber_resume(i, run_fiber)) {
-                    run.lanes[i].state = STATE_RETURNED;
+                if (fiber_resume(run.group->first + i, run_fiber)) {
+                    run.group->lanes[i].state = STATE_RETURNED;
                 }
             }
         }
@@ -331,7 +360,7 @@ static bool run_warp(uint32_t first)
 static bool all_returned(void)
 {
     for (uint32_t i = 0; i < run.thread_count; i++) {
-        if (run.lanes[i].state != STATE_RETURNED) {
+        if (run.group->lanes[i].state != STATE_RETURNED) {
             return false;
         }
     }
@@ -344,12 +373,13 @@ static void fail_waiting(void)
     uint32_t first = 0;
     uint32_t other;
 
-    while (run.lanes[first].state == STATE_RETURNED) {
+    while (run.group->lanes[first].state == STATE_RETURNED) {
         first++;
     }
     other = first;
-    while (other < run.thread_count && (run.lanes[other].state == STATE_RETURNED ||
-                                        run.lanes[other].line == run.lanes[first].line)) {
+    while (other < run.thread_count &&
+           (run.group->lanes[other].state == STATE_RETURNED ||
+            run.group->lanes[other].line == run.group->lanes[first].line)) {
         other++;
     }
     run.has_failed = true;
@@ -357,30 +387,59 @@ static void fail_waiting(void)
         (void)error_text_set(run.problem, CAPU_DEVICE_FAILED,
                              "%s: line %" PRIu32 ": thread %" PRIu32
                              " waits for threads that do not come",
-                             running->name, run.lanes[first].line, first);
+                             running->name, run.group->lanes[first].line, first);
         return;
     }
     (void)error_text_set(run.problem, CAPU_DEVICE_FAILED,
                          "%s: threads wait for each other: %" PRIu32 " at line %" PRIu32
                          ", %" PRIu32 " at line %" PRIu32,
-                         running->name, first, run.lanes[first].line, other, run.lanes[other].line);
+                         running->name, first, run.group->lanes[first].line, other,
+                         run.group->lanes[other].line);
 }
 
-static void run_together(void)
+/* Runs a block as far as it gets without the others. True: some thread got on. */
+static bool run_group(struct group *group)
+{
+    bool has_run = false;
+
+    run.group = group;
+    for (uint32_t first = 0; first < run.thread_count && !run.has_failed; first += WARP) {
+        has_run |= run_warp(first);
+    }
+    has_run |= !run.has_failed && open_barriers();
+    group->has_returned = !run.has_failed && all_returned();
+    return has_run;
+}
+
+static void start(struct group *group)
 {
     for (uint32_t i = 0; i < run.thread_count; i++) {
-        run.lanes[i].state = STATE_RUNS;
+        group->lanes[i].state = STATE_RUNS;
+        group->threads[i].spins = 0;
     }
-    memset(run.arrived, 0, sizeof(run.arrived));
-    memset(run.expected, 0, sizeof(run.expected));
-    while (!run.has_failed && !all_returned()) {
-        bool has_run = false;
+    memset(group->arrived, 0, sizeof(group->arrived));
+    memset(group->expected, 0, sizeof(group->expected));
+    group->has_returned = false;
+    if (group->block.shared_bytes > 0) { /* of the block before: nothing may be read */
+        memset(group->block.shared, 0xff, group->block.shared_bytes);
+    }
+}
 
-        for (uint32_t first = 0; first < run.thread_count && !run.has_failed; first += WARP) {
-            has_run |= run_warp(first);
-        }
-        if (!run.has_failed && !open_barriers() && !has_run) {
-            fail_waiting();
+/* Runs all groups in turn. */
+static void run_together(void)
+{
+    bool is_running = true;
+
+    while (is_running && !run.has_failed) {
+        is_running = false;
+        for (uint32_t i = 0; i < run.group_count && !run.has_failed; i++) {
+            if (run.groups[i].has_returned) {
+                continue;
+            }
+            if (!run_group(&run.groups[i]) && !run.has_failed) {
+                fail_waiting();
+            }
+            is_running |= !run.groups[i].has_returned;
         }
     }
 }
@@ -391,96 +450,146 @@ static void run_apart(void)
         return;
     }
     for (uint32_t i = 0; i < run.thread_count; i++) {
-        run.kernel->entry(&run.threads[i]);
+        run.kernel->entry(&run.group->threads[i]);
     }
 }
 
-static void run_block(void)
-{
-    if (run.block.shared_bytes > 0) { /* of the block before: nothing may be read */
-        memset(run.block.shared, 0xff, run.block.shared_bytes);
-    }
-    if (run.kernel->waits) {
-        run_together();
-    } else {
-        run_apart();
-    }
-}
-
+/* Runs the blocks of a grid, as many at a time as there are groups. */
 static void run_grid(void)
 {
-    uint32_t *index = run.block.index;
+    const uint32_t *grid = run.launch->grid;
+    uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
 
-    for (index[2] = 0; index[2] < run.block.grid[2]; index[2]++) {
-        for (index[1] = 0; index[1] < run.block.grid[1]; index[1]++) {
-            for (index[0] = 0; index[0] < run.block.grid[0]; index[0]++) {
-                run_block();
-                if (run.has_failed) {
-                    return;
-                }
-            }
+    for (uint64_t i = 0; i < blocks && !run.has_failed; i += run.group_count) {
+        for (uint32_t j = 0; j < run.group_count; j++) {
+            uint32_t *index = run.groups[j].block.index;
+
+            index[0] = (uint32_t)((i + j) % grid[0]);
+            index[1] = (uint32_t)((i + j) / grid[0] % grid[1]);
+            index[2] = (uint32_t)((i + j) / grid[0] / grid[1]);
+            start(&run.groups[j]);
+        }
+        run.group = run.groups;
+        if (run.has_fibers) {
+            run_together();
+        } else {
+            run_apart();
         }
     }
 }
 
-static void place_threads(void)
+static void place_threads(struct group *group)
 {
-    const uint32_t *size = run.block.size;
+    const uint32_t *size = group->block.size;
 
-    run.thread_count = size[0] * size[1] * size[2];
     for (uint32_t i = 0; i < run.thread_count; i++) {
-        run.threads[i] = (struct ptx_thread){
-            .block = &run.block,
-            .local = run.block.locals + (run.kernel->waits ? (size_t)i * run.block.local_bytes : 0),
+        group->threads[i] = (struct ptx_thread){
+            .block = &group->block,
+            .local =
+                group->block.locals + (run.has_fibers ? (size_t)i * group->block.local_bytes : 0),
             .index = {i % size[0], i / size[0] % size[1], i / size[0] / size[1]},
             .number = i,
-            .is_observed = run.block.is_observed,
-            .shared = run.block.shared,
-            .shared_bytes = run.block.shared_bytes,
+            .is_observed = group->block.is_observed,
+            .shared = group->block.shared,
+            .shared_bytes = group->block.shared_bytes,
         };
     }
 }
 
-static capu_status begin(const struct run_kernel *kernel, const struct machine_launch *launch)
+static bool reserve_threads(size_t count)
+{
+    struct ptx_thread *threads;
+    struct lane *lanes;
+
+    if (count <= run.thread_capacity) {
+        return true;
+    }
+    threads = realloc(run.threads, count * sizeof(*threads));
+    run.threads = threads != NULL ? threads : run.threads;
+    lanes = realloc(run.lanes, count * sizeof(*lanes));
+    run.lanes = lanes != NULL ? lanes : run.lanes;
+    if (threads == NULL || lanes == NULL) {
+        return false;
+    }
+    memset(run.lanes, 0, count * sizeof(*lanes));
+    run.thread_capacity = count;
+    return true;
+}
+
+/* Gives a group its memory: shared memory, then that of its threads. */
+static void place_group(struct group *group, const unsigned char *parameters, unsigned char *memory,
+                        size_t shared_place, uint64_t locals)
+{
+    const struct machine_launch *launch = run.launch;
+
+    group->block = (struct ptx_block){
+        .calls = &calls,
+        .grid_number = launches,
+        .grid_barrier = launch->is_cooperative ? (uintptr_t)run.grid_barrier : 0,
+        .is_observed = launch->observer != NULL,
+        .shared_bytes = run.kernel->shared_bytes + launch->shared_bytes,
+        .static_bytes = run.kernel->function->shared_bytes,
+        .dynamic_bytes = launch->shared_bytes,
+        .local_bytes = run.kernel->local_bytes,
+        .parameters = parameters,
+        .shared = memory,
+        .locals = memory + shared_place,
+        .locals_bytes = locals,
+        .variables = run.kernel->variables,
+    };
+    memcpy(group->block.grid, launch->grid, sizeof(group->block.grid));
+    memcpy(group->block.size, launch->block, sizeof(group->block.size));
+    place_threads(group);
+}
+
+static size_t rounded(uint64_t bytes)
+{
+    return (bytes + BLOCK_ALIGNMENT) / BLOCK_ALIGNMENT * BLOCK_ALIGNMENT;
+}
+
+/* *memory is for the caller to free after the launch. */
+static capu_status begin(const struct run_kernel *kernel, const struct machine_launch *launch,
+                         unsigned char **memory)
 {
     const struct machine_function *function = kernel->function;
-    uint32_t threads = launch->block[0] * launch->block[1] * launch->block[2];
-    uint32_t shared = kernel->shared_bytes + launch->shared_bytes;
-    uint64_t locals = (uint64_t)kernel->local_bytes * (kernel->waits ? threads : 1);
-    void *memory;
-    size_t parameters =
-        (function->parameter_bytes + BLOCK_ALIGNMENT) / BLOCK_ALIGNMENT * BLOCK_ALIGNMENT;
-    size_t shared_place = (shared + BLOCK_ALIGNMENT) / BLOCK_ALIGNMENT * BLOCK_ALIGNMENT;
+    uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+    bool is_cooperative = launch->is_cooperative;
+    uint64_t groups =
+        is_cooperative ? (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] : 1;
+    uint64_t locals = kernel->local_bytes * (kernel->waits || is_cooperative ? threads : 1);
+    size_t parameters = rounded(function->parameter_bytes);
+    size_t shared = rounded(kernel->shared_bytes + launch->shared_bytes);
+    size_t bytes = shared + rounded(locals);
+    void *taken;
 
-    if (posix_memalign(&memory, BLOCK_ALIGNMENT, parameters + shared_place + locals + 1) != 0) {
+    run.groups = calloc(groups, sizeof(*run.groups));
+    if (run.groups == NULL || !reserve_threads(groups * threads) ||
+        posix_memalign(&taken, BLOCK_ALIGNMENT, parameters + groups * bytes) != 0) {
+        free(run.groups);
         return CAPU_NO_HOST_MEMORY;
     }
-    memset(memory, 0, parameters + shared_place + locals + 1);
+    *memory = taken;
+    memset(taken, 0, parameters + groups * bytes);
     if (function->parameter_bytes > 0) {
-        memcpy(memory, launch->parameters, function->parameter_bytes);
+        memcpy(taken, launch->parameters, function->parameter_bytes);
     }
     run.kernel = kernel;
     run.launch = launch;
     run.has_failed = false;
-    run.block = (struct ptx_block){
-        .calls = &calls,
-        .grid_number = ++launches,
-        .is_observed = launch->observer != NULL,
-        .shared_bytes = shared,
-        .static_bytes = function->shared_bytes,
-        .dynamic_bytes = launch->shared_bytes,
-        .local_bytes = kernel->local_bytes,
-        .parameters = memory,
-        .shared = (unsigned char *)memory + parameters,
-        .locals = (unsigned char *)memory + parameters + shared_place,
-        .locals_bytes = locals,
-        .variables = kernel->variables,
-    };
-    memcpy(run.block.grid, launch->grid, sizeof(run.block.grid));
-    memcpy(run.block.size, launch->block, sizeof(run.block.size));
-    place_threads();
-    if (kernel->waits && !fibers_reserve(run.thread_count)) {
-        free(memory);
+    run.has_fibers = kernel->waits || is_cooperative;
+    run.thread_count = (uint32_t)threads;
+    run.group_count = (uint32_t)groups;
+    memset(run.grid_barrier, 0, sizeof(run.grid_barrier));
+    launches++;
+    for (uint32_t i = 0; i < groups; i++) {
+        run.groups[i].first = i * run.thread_count;
+        run.groups[i].threads = run.threads + run.groups[i].first;
+        run.groups[i].lanes = run.lanes + run.groups[i].first;
+        place_group(&run.groups[i], taken, *memory + parameters + i * bytes, shared, locals);
+    }
+    if (run.has_fibers && !fibers_reserve((unsigned)(groups * threads))) {
+        free(run.groups);
+        free(taken);
         return CAPU_NO_HOST_MEMORY;
     }
     return CAPU_OK;
@@ -489,18 +598,20 @@ static capu_status begin(const struct run_kernel *kernel, const struct machine_l
 capu_status run_launch(const struct run_kernel *kernel, const struct machine_launch *launch,
                        struct error_text *problem)
 {
+    unsigned char *memory = NULL;
     capu_status status;
 
     (void)pthread_mutex_lock(&lock);
     run.problem = problem;
-    status = begin(kernel, launch);
+    status = begin(kernel, launch, &memory);
     if (status != CAPU_OK) {
         (void)error_text_set(problem, status, "%s: no memory to run it", kernel->function->name);
     } else {
         running = kernel->function;
         run_grid();
         running = NULL;
-        free((void *)(uintptr_t)run.block.parameters);
+        free(memory);
+        free(run.groups);
         if (run.has_failed) {
             fibers_abandon();
             status = CAPU_DEVICE_FAILED;

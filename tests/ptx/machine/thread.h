@@ -103,6 +103,8 @@ struct ptx_calls {
     /* Ends the thread. */
     void (*exit)(struct ptx_thread *thread) __attribute__((noreturn));
     uint32_t (*print)(const char *format, const unsigned char *arguments);
+    /* The thread may wait for another one in a loop: lets the others go on. */
+    void (*yield)(void);
     uint64_t (*clock)(void);
 };
 
@@ -113,6 +115,7 @@ struct ptx_block {
     uint32_t size[3];
     uint32_t index[3];
     uint64_t grid_number;
+    uint64_t grid_barrier; /* the address of a cooperative launch's barrier; else 0 */
     bool is_observed;
     uint32_t shared_bytes;  /* all of it */
     uint32_t static_bytes;  /* as the kernel declares them, for %total_smem_size */
@@ -134,6 +137,7 @@ struct ptx_thread {
     bool is_observed;
     unsigned char *shared;
     uint64_t shared_bytes;
+    uint32_t spins; /* accesses that may have been repeated in a loop that waits */
 };
 
 /* What a translated module exports, as "ptx_entries": its kernels in the order of the text. */

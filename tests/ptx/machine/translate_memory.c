@@ -111,6 +111,19 @@ static unsigned take_vector(struct translator *tr)
     return take_part(tr, "v2") ? 2 : take_part(tr, "v4") ? 4 : take_part(tr, "v8") ? 8 : 1;
 }
 
+/* Whether a loop may wait with an access. */
+static bool may_spin(const struct ptx_instruction *instruction)
+{
+    static const char *const ordered[] = {"volatile", "relaxed", "acquire", "mmio"};
+    bool is_ordered = false;
+
+    for (size_t i = 0; i < sizeof(ordered) / sizeof(ordered[0]); i++) {
+        is_ordered |= span_has_part(instruction->opcode, ordered[i]);
+    }
+    return instruction->effect == EFFECT_ATOMIC ||
+           (instruction->effect == EFFECT_LOAD && is_ordered);
+}
+
 /* What comes before the operands: "{ unsigned char *m = at_global(...); ". */
 static bool begin_access(struct translator *tr, const char *space, const char *kind,
                          unsigned position, unsigned bytes)
@@ -120,8 +133,9 @@ static bool begin_access(struct translator *tr, const char *space, const char *k
     if (at == NULL) {
         return false;
     }
-    fprintf(tr->out, "{ unsigned char *m = at_%s(t, %s, %u, PTX_%s, %" PRIu32 "); ", space, at,
-            bytes, kind, tr->instruction->line);
+    fprintf(tr->out, "{ %sunsigned char *m = at_%s(t, %s, %u, PTX_%s, %" PRIu32 "); ",
+            may_spin(tr->instruction) ? "spin(t); " : "", space, at, bytes, kind,
+            tr->instruction->line);
     return true;
 }
 

@@ -156,6 +156,8 @@ static const char *special(struct translator *tr, struct span name)
         {"%globaltimer", "t->block->calls->clock()"},
         {"%globaltimer_lo", "t->block->calls->clock()"},
         {"%globaltimer_hi", "(t->block->calls->clock() >> 32)"},
+        {"%envreg1", "(u32)(t->block->grid_barrier >> 32)"},
+        {"%envreg2", "(u32)t->block->grid_barrier"},
         {"%dynamic_smem_size", "t->block->dynamic_bytes"},
         {"%total_smem_size", "(t->block->static_bytes + t->block->dynamic_bytes)"},
         {"WARP_SZ", "32u"},

@@ -91,6 +91,12 @@ static uint32_t lanes(uint32_t i)
       "64;\n"                                                                                      \
       "B:",                                                                                        \
       64, i < 32 ? 5 : 42)                                                                         \
+    /* Each thread but the last waits in a loop for the one after it. */                           \
+    X("mov.u32 %r3, 99; sub.u32 %r3, %r3, %r0;\n"                                                  \
+      "setp.eq.u32 %p1, %r3, 0; @%p1 st.shared.u32 [s], 0;\n"                                      \
+      "A: ld.volatile.shared.u32 %r5, [s]; setp.ne.u32 %p2, %r5, %r3; @%p2 bra A;\n"               \
+      "add.u32 %r6, %r3, 1; st.shared.u32 [s], %r6; bar.sync 0;",                                  \
+      100, 99 - i)                                                                                 \
     X("setp.eq.u32 %p1, %r1, 3; @%p1 st.shared.u32 [s], 8; bar.warp.sync 0xffffffff;\n"            \
       "ld.shared.u32 %r3, [s];",                                                                   \
       32, 8)                                                                                       \
@@ -171,6 +177,60 @@ static const char tiles[] =
            "ldmatrix.sync.aligned.m8n8.x1.trans.shared::cta.b16 {%r12}, [%r4];\n"
            "sub.u32 %r11, %r11, %r10; mad.lo.u32 %r3, %r12, 3, %r10; add.u32 %r3, %r3, %r11;");
 
+/* Blocks count the thread that comes first of each, meet, and read how many there are. */
+static const char meeting[] =
+    HEAD ".visible .entry k(.param .u64 out)\n{\n.reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 "
+         "%d<9>;\n"
+         "ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x;\n"
+         "mov.u32 %r2, %ntid.x; mad.lo.u32 %r3, %r1, %r2, %r0; mul.wide.u32 %d1, %r3, 4;\n"
+         "add.u64 %d1, %d0, %d1; mov.u32 %r4, %envreg1; cvt.u64.u32 %d2, %r4; shl.b64 %d2, %d2, "
+         "32;\n"
+         "mov.u32 %r4, %envreg2; cvt.u64.u32 %d3, %r4; or.b64 %d2, %d2, %d3;\n"
+         "setp.eq.u64 %p1, %d2, 0; @%p1 trap; setp.ne.u32 %p1, %r0, 0; @%p1 bra B;\n"
+         "red.release.gpu.global.add.u32 [%d2+4], 1;\n"
+         "A: ld.acquire.gpu.global.u32 %r5, [%d2+4]; mov.u32 %r6, %nctaid.x;\n"
+         "setp.lt.u32 %p2, %r5, %r6; @%p2 bra A;\n"
+         "B: bar.sync 0; ld.global.u32 %r7, [%d2+4]; st.global.u32 [%d1], %r7; ret;\n}\n";
+
+static bool is_own_word(void *context, const struct machine_access *access)
+{
+    return access->address - (uintptr_t)context < THREADS_MOST * sizeof(uint32_t);
+}
+
+START_TEST(blocks_of_a_cooperative_launch_meet)
+{
+    uint32_t words[THREADS_MOST] = {0};
+    uint32_t *parameters[] = {words};
+    struct machine_module *module = NULL;
+    struct machine_launch launch = {.grid = {5, 1, 1},
+                                    .block = {40, 1, 1},
+                                    .parameters = parameters,
+                                    .observer = is_own_word,
+                                    .observer_context = words,
+                                    .is_cooperative = true};
+    struct error_text problem;
+
+    ck_assert_msg(machine_open(meeting, strlen(meeting), &module, &problem) == CAPU_OK, "%s",
+                  problem.text);
+    for (unsigned round = 0; round < 2; round++) {
+        memset(words, 0, sizeof(words));
+        ck_assert_msg(machine_run(machine_function_at(module, 0), &launch, &problem) == CAPU_OK,
+                      "%s", problem.text);
+        for (unsigned i = 0; i < 200; i++) {
+            ck_assert_uint_eq(words[i], 5);
+        }
+    }
+    launch.is_cooperative = false;
+    ck_assert_int_eq(machine_run(machine_function_at(module, 0), &launch, &problem),
+                     CAPU_DEVICE_FAILED);
+    ck_assert_ptr_nonnull(strstr(problem.text, "a trap"));
+    launch.is_cooperative = true;
+    launch.grid[0] = MACHINE_THREADS_MOST / 40 + 1;
+    ck_assert_int_eq(machine_run(machine_function_at(module, 0), &launch, &problem), CAPU_INVALID);
+    machine_close(module);
+}
+END_TEST
+
 START_TEST(tiles_are_shared_out)
 {
     uint32_t words[THREADS_MOST] = {0};
@@ -196,6 +256,7 @@ int main(void)
     tcase_add_loop_test(threads, threads_meet, 0, sizeof(cases) / sizeof(cases[0]));
     tcase_add_loop_test(threads, threads_that_do_not_meet_fail, 0,
                         sizeof(failures) / sizeof(failures[0]));
+    tcase_add_test(threads, blocks_of_a_cooperative_launch_meet);
     tcase_add_test(threads, tiles_are_shared_out);
     suite_add_tcase(suite, threads);
     return suite_run(suite);
