@@ -3,6 +3,7 @@
 
 #include "interpose/access.h"
 #include "interpose/flow_parts.h"
+#include "interpose/loops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,9 +45,10 @@ static void find_changing(const struct flow *flow, uint32_t loop, bool *is_chang
     }
 }
 
-/* Whether a load, in a loop, can be what the loop waits for. */
+/* Whether a load, in a loop, can be what the loop waits for. Plain loads cannot be relied on for
+   that. In loops within loops, where computations end that way often, they do not count. */
 static bool can_be_awaited(const struct flow *flow, const struct ptx_instruction *load,
-                           const bool *is_changing)
+                           const bool *is_changing, bool is_nested)
 {
     const struct ptx_function *function = flow->function;
     enum ptx_space space = flow_space(load->opcode);
@@ -69,7 +71,7 @@ static bool can_be_awaited(const struct flow *flow, const struct ptx_instruction
         return false;
     }
     if (load->effect == EFFECT_LOAD) {
-        return true;
+        return !is_nested;
     }
     /* An update that is repeated with what it has found does not wait; a lock is taken with
      * constants. */
@@ -245,6 +247,69 @@ static bool ends_by_itself(const struct flow *flow, uint32_t loop, size_t index,
     return false;
 }
 
+/* Whether an instruction compares what an exchange has found with what it has compared that with.
+ */
+static bool compares_found(const struct ptx_operand *exchange,
+                           const struct ptx_instruction *instruction,
+                           const struct ptx_operand *operands)
+{
+    bool is_equality = flow_starts_with(instruction->opcode, "setp.eq.") ||
+                       flow_starts_with(instruction->opcode, "setp.ne.");
+
+    return is_equality && instruction->operand_count == 3 && instruction->predicate == PTX_NONE &&
+           !span_has_part(instruction->opcode, "f32") &&
+           !span_has_part(instruction->opcode, "f64") && operands[1].kind == OPERAND_REGISTER &&
+           operands[2].kind == OPERAND_REGISTER &&
+           ((operands[1].index == exchange[0].index && operands[2].index == exchange[2].index) ||
+            (operands[1].index == exchange[2].index && operands[2].index == exchange[0].index));
+}
+
+/* Whether a loop is left as soon as the compare-and-swap at `index` has stored something. Then what
+   it stores does not decide how long the loop goes on. */
+static bool ends_when_stored(const struct flow *flow, uint32_t loop, size_t index)
+{
+    const struct ptx_function *function = flow->function;
+    const struct ptx_instruction *exchange = &function->instructions[index];
+    const struct ptx_operand *parts = function->operands + exchange->operand_first;
+    const struct ptx_block *block = &flow->graph.blocks[flow->graph.block_of[index]];
+    const struct ptx_instruction *last = &function->instructions[block->end - 1];
+    const struct ptx_instruction *test = NULL;
+    uint32_t way;
+
+    if (exchange->effect != EFFECT_ATOMIC || !span_has_part(exchange->opcode, "cas") ||
+        exchange->operand_count < 4 || exchange->predicate != PTX_NONE ||
+        parts[0].kind != OPERAND_REGISTER || parts[2].kind != OPERAND_REGISTER ||
+        last->effect != EFFECT_BRANCH || last->predicate == PTX_NONE ||
+        block->successor_count != 2) {
+        return false;
+    }
+    for (size_t i = index + 1; i + 1 < block->end; i++) {
+        const struct ptx_instruction *instruction = &function->instructions[i];
+        const struct ptx_operand *operands = function->operands + instruction->operand_first;
+
+        if (test == NULL && compares_found(parts, instruction, operands) &&
+            operands[0].index == last->predicate) {
+            test = instruction;
+            continue;
+        }
+        for (uint32_t j = 0; j < instruction->operand_count && operands[j].position == 0; j++) {
+            if (operands[j].kind == OPERAND_REGISTER &&
+                (operands[j].index == last->predicate ||
+                 (test == NULL &&
+                  (operands[j].index == parts[0].index || operands[j].index == parts[2].index)))) {
+                return false;
+            }
+        }
+    }
+    if (test == NULL) {
+        return false;
+    }
+    /* The ways out: that of the branch, then to the next block. */
+    way = flow_starts_with(test->opcode, "setp.eq.") != last->is_negated ? 0 : 1;
+    way = flow->graph.successors[block->successor_first + way];
+    return way == flow->graph.block_count || flow->graph.blocks[way].loop != loop;
+}
+
 /* Marks what the marked registers are computed from within a loop. True: something was added. */
 static bool spread_back(const struct flow *flow, uint32_t loop, const bool *is_changing,
                         bool *is_marked, bool *is_wanted, bool *is_load_wanted)
@@ -271,7 +336,9 @@ static bool spread_back(const struct flow *flow, uint32_t loop, const bool *is_c
         }
         is_load_wanted[i] = true;
         for (uint32_t j = 0; j < instruction->operand_count; j++) {
-            if (operands[j].kind == OPERAND_REGISTER && operands[j].position > 0 &&
+            bool is_stored = operands[j].position > 2 && ends_when_stored(flow, loop, i);
+
+            if (operands[j].kind == OPERAND_REGISTER && operands[j].position > 0 && !is_stored &&
                 !operands[j].is_address && !is_wanted[operands[j].index]) {
                 is_wanted[operands[j].index] = true;
                 has_grown = true;
@@ -283,7 +350,8 @@ static bool spread_back(const struct flow *flow, uint32_t loop, const bool *is_c
 
 /* Marks the loads that one loop may wait for. `marks` has two elements per register, one per
    instruction, and one per block. */
-static void check_loop(const struct flow *flow, uint32_t loop, bool *marks, bool *awaited)
+static void check_loop(const struct flow *flow, uint32_t loop, bool is_nested, bool *marks,
+                       bool *awaited)
 {
     const struct ptx_function *function = flow->function;
     const struct ptx_graph *graph = &flow->graph;
@@ -310,8 +378,8 @@ static void check_loop(const struct flow *flow, uint32_t loop, bool *marks, bool
     while (spread_back(flow, loop, is_changing, is_marked, is_wanted, is_load_wanted)) {
     }
     for (size_t i = 0; i < function->instruction_count; i++) {
-        awaited[i] |=
-            is_load_wanted[i] && can_be_awaited(flow, &function->instructions[i], is_changing);
+        awaited[i] |= is_load_wanted[i] &&
+                      can_be_awaited(flow, &function->instructions[i], is_changing, is_nested);
     }
 }
 
@@ -405,6 +473,27 @@ static void judge(struct flow *flow, const bool *is_awaited, bool *is_before, st
     }
 }
 
+/* Marks the loads that some loop may wait for. `marks` is as for one loop. */
+static capu_status check_loops(struct flow *flow, bool *marks, bool *awaited)
+{
+    struct loops loops;
+    bool is_nested = false;
+
+    if (loops_begin(&flow->graph, &loops) != CAPU_OK) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    do {
+        for (uint32_t i = 0; i < flow->graph.block_count; i++) {
+            if (flow->graph.blocks[i].loop == i) {
+                check_loop(flow, i, is_nested, marks, awaited);
+            }
+        }
+        is_nested = true;
+    } while (loops_open(&loops));
+    loops_end(&loops);
+    return CAPU_OK;
+}
+
 capu_status waits_find(struct flow *flow, struct waits *waits)
 {
     const struct ptx_function *function = flow->function;
@@ -417,13 +506,10 @@ capu_status waits_find(struct flow *flow, struct waits *waits)
 
     *waits = (struct waits){0};
     if (marks != NULL && is_awaited != NULL && is_before != NULL) {
-        for (uint32_t i = 0; i < flow->graph.block_count; i++) {
-            if (flow->graph.blocks[i].loop == i) {
-                check_loop(flow, i, marks, is_awaited);
-            }
+        status = check_loops(flow, marks, is_awaited);
+        if (status == CAPU_OK) {
+            judge(flow, is_awaited, is_before, waits);
         }
-        judge(flow, is_awaited, is_before, waits);
-        status = CAPU_OK;
     }
     free(marks);
     free(is_awaited);

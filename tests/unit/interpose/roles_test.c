@@ -244,6 +244,37 @@ static const struct {
      "A: atom.global.cas.b32 %r3, [%rd1], 0, 1; setp.ne.s32 %p1, %r3, 0; @%p1 bra A;\n"
      "st.global.u32 [%rd2], 0; atom.global.exch.b32 %r3, [%rd1], 0;",
      "closed: 0 atomic ids/unknown; 1 written ids/ids", NULL},
+    {"a largest value that is exchanged", "",
+     "ld.global.u32 %r3, [%rd1]; A: ld.global.u32 %r4, [%rd2]; max.u32 %r5, %r4, %r3;\n"
+     "atom.global.cas.b32 %r6, [%rd1], %r3, %r5; setp.ne.s32 %p1, %r3, %r6; mov.u32 %r3, %r6;\n"
+     "@%p1 bra A;",
+     "closed: 0 atomic ids/unknown; 1 read ids/unknown", NULL},
+    {"the same, once more after each that was stored", "",
+     "ld.global.u32 %r3, [%rd1]; A: ld.global.u32 %r4, [%rd2]; max.u32 %r5, %r4, %r3;\n"
+     "atom.global.cas.b32 %r6, [%rd1], %r3, %r5; setp.eq.s32 %p1, %r3, %r6; mov.u32 %r3, %r6;\n"
+     "@%p1 bra A;",
+     "open: 0 atomic ids/unknown; 1 read ids/unknown", "wait for another kernel"},
+    {"a wait within a loop", "",
+     "mov.u32 %r4, 0; C: add.u32 %r5, %r4, 1;\n"
+     "A: ld.volatile.global.u32 %r3, [%rd1]; setp.le.s32 %p1, %r3, %r4; @%p1 bra A;\n"
+     "st.global.u32 [%rd2], 0; mov.u32 %r4, %r5; setp.lt.s32 %p2, %r4, %r1; @%p2 bra C;",
+     "open: 0 read ids/unknown; 1 written ids/ids", "wait for another kernel"},
+    {"a wait within a loop that begins with it", "",
+     "mov.u32 %r4, 0;\n"
+     "A: ld.acquire.gpu.global.u32 %r3, [%rd1]; setp.le.s32 %p1, %r3, %r4; @%p1 bra A;\n"
+     "st.global.u32 [%rd2], 0; add.u32 %r4, %r4, 1; setp.lt.s32 %p2, %r4, %r1; @%p2 bra A;",
+     "open: 0 read ids/unknown; 1 written ids/ids", "wait for another kernel"},
+    {"a product within a loop, until it is small", "",
+     "mov.u32 %r4, 0; C: mov.f32 %f1, 0f3F800000;\n"
+     "A: ld.global.f32 %f2, [%rd1]; mul.f32 %f1, %f1, %f2; st.global.f32 [%rd2], %f1;\n"
+     "setp.gt.f32 %p1, %f1, 0f3A83126F; @%p1 bra A;\n"
+     "add.u32 %r4, %r4, 1; setp.lt.s32 %p2, %r4, %r1; @%p2 bra C;",
+     "closed: 0 read ids/unknown; 1 written ids/unknown", NULL},
+    {"a wait within a loop, for other threads of the kernel", "",
+     "mov.u32 %r4, 0; C: red.global.add.u32 [%rd1], 1;\n"
+     "A: ld.volatile.global.u32 %r3, [%rd1]; setp.le.s32 %p1, %r3, %r4; @%p1 bra A;\n"
+     "add.u32 %r4, %r4, 1; setp.lt.s32 %p2, %r4, %r1; @%p2 bra C;",
+     "closed: 0 atomic ids/unknown", NULL},
     {"a wait for threads of the block", ".shared .b32 s;\n",
      "cvta.shared.u64 %rd4, s; A: ld.acquire.cta.u32 %r3, [%rd4]; setp.eq.s32 %p1, %r3, 0;\n"
      "@%p1 bra A; st.global.u32 [%rd1], %r3;",
