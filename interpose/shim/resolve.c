@@ -77,6 +77,34 @@ const char *symbol_refused(size_t index)
     return base;
 }
 
+/* What a program can call in place of a refused function; empty: nothing is known. */
+static const char *instead_of(const char *base)
+{
+    static const struct {
+        const char *part; /* of the name */
+        const char *text;
+    } others[] = {
+        {"cuCtxCreate", ": use cuDevicePrimaryCtxRetain and cuCtxSetCurrent"},
+        {"GreenCtx", ": use the primary context"},
+        {"WaitValue", ": use events"},
+        {"WriteValue", ": use events"},
+        {"BatchMemOp", ": use events"},
+        {"Peer", ": use the function for one device"},
+        {"cuMemcpyBatch", ": copy one by one"},
+        {"cuMemcpy3DBatch", ": copy one by one"},
+        {"cuMemcpyAtoD", ": use cuMemcpy2D"},
+        {"cuMemcpyDtoA", ": use cuMemcpy2D"},
+        {"CaptureToGraph", ": capture into a graph of its own, and add that as a child node"},
+    };
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (strstr(base, others[i].part) != NULL) {
+            return others[i].text;
+        }
+    }
+    return "";
+}
+
 int symbol_refuse(struct symbol *symbol)
 {
     if (!real_is_open()) {
@@ -87,7 +115,7 @@ int symbol_refuse(struct symbol *symbol)
         return DRIVER_NOT_FOUND;
     }
     symbol_note_refusal(symbol->base);
-    log_line("refused: %s, which programs cannot use under a budget (docs/unmodified.md)",
-             symbol->base);
+    log_line("refused: %s, which programs cannot use under a budget%s (docs/unmodified.md)",
+             symbol->base, instead_of(symbol->base));
     return DRIVER_NOT_SUPPORTED;
 }
