@@ -213,7 +213,8 @@ static void compute(struct flow_transfer *transfer, unsigned element)
 
     switch (transfer->instruction->effect) {
     case EFFECT_CHOOSE:
-        choose(transfer, 2);
+        /* The second operand of mapa is a block, in whose shared memory the address is. */
+        choose(transfer, flow_starts_with(transfer->instruction->opcode, "mapa.") ? 1 : 2);
         if (flow_starts_with(transfer->instruction->opcode, "cvta.shared")) {
             /* The source can be 32 bits wide, which are no address otherwise. */
             value->flags = (value->flags & ~(uint32_t)FLOW_BASELESS) | FLOW_AT_SHARED;

@@ -69,6 +69,9 @@ static const char *check_instruction(struct slicer *slicer,
     if (slice_has_variable(slicer, instruction) && !slice_moves_variable(slicer, instruction)) {
         return "where a variable lies";
     }
+    if (flow_starts_with(instruction->opcode, "mapa.")) {
+        return "an address in another block of the cluster";
+    }
     if (!(instruction->effect >= EFFECT_CHOOSE && instruction->effect <= EFFECT_COMPUTE) &&
         !(is_load && flow_space(instruction->opcode) == SPACE_PARAM)) {
         return "an instruction that is no plain computation";

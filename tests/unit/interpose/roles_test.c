@@ -244,6 +244,13 @@ static const struct {
      "A: atom.global.cas.b32 %r3, [%rd1], 0, 1; setp.ne.s32 %p1, %r3, 0; @%p1 bra A;\n"
      "st.global.u32 [%rd2], 0; atom.global.exch.b32 %r3, [%rd1], 0;",
      "closed: 0 atomic ids/unknown; 1 written ids/ids", NULL},
+    {"shared memory of another block of the cluster", ".shared .b8 s[64];\n",
+     "cvta.shared.u64 %rd4, s; mov.u32 %r3, %cluster_ctarank; xor.b32 %r3, %r3, 1;\n"
+     "mapa.u64 %rd5, %rd4, %r3; add.s64 %rd5, %rd5, %rd3; ld.u32 %r4, [%rd5];\n"
+     "st.global.u32 [%rd1], %r4;",
+     "closed: 0 written ids/ids", NULL},
+    {"the same of what is no address", "",
+     "mov.u64 %rd4, 64; mapa.u64 %rd5, %rd4, %r1; ld.u32 %r4, [%rd5];", "open:", "computed"},
     {"a largest value that is exchanged", "",
      "ld.global.u32 %r3, [%rd1]; A: ld.global.u32 %r4, [%rd2]; max.u32 %r5, %r4, %r3;\n"
      "atom.global.cas.b32 %r6, [%rd1], %r3, %r5; setp.ne.s32 %p1, %r3, %r6; mov.u32 %r3, %r6;\n"
