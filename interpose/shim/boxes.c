@@ -164,7 +164,8 @@ static CUresult prepare_end(unsigned type, const struct rows *rows, size_t *slic
     if (allocation == NULL) {
         return DRIVER_SUCCESS;
     }
-    if (rows_bytes(rows) > allocation->bytes - (rows->address - allocation->address)) {
+    if (rows_bytes(rows) > allocation->bytes - (rows->address - allocation->address) ||
+        (rows->height > 1 && rows->pitch < rows->width)) {
         return DRIVER_INVALID_VALUE;
     }
     cut_range(core_context(), rows->address,

@@ -103,8 +103,10 @@ static CUresult fill_own(const struct fill *fill, const struct allocation *alloc
     uint64_t bytes = rows_bytes(&rows);
     struct rows_cursor all = {0};
 
+    /* What the driver would refuse must not get here: memory that is set as a whole is not fetched.
+     */
     if (bytes > allocation->bytes - (fill->to - allocation->address) ||
-        fill->to % fill->unit != 0) {
+        fill->to % fill->unit != 0 || (fill->height > 1 && fill->pitch < rows.width)) {
         return DRIVER_INVALID_VALUE;
     }
     operands_note_pointer(fill->to);

@@ -274,6 +274,13 @@ static int copies(void)
     for (int i = 0; i < TENSORS; i++) {
         print_tensor("tensor", tensors[i]);
     }
+    rows.from_pitch = 100;
+    printf("narrow rows %d %d %d\n", cu.cuMemsetD2D8_v2(tensors[6], 64, 0, 65, 2),
+           cu.cuMemsetD2D8_v2(tensors[6], 64, 7, 65, 2), cu.cuMemcpy2D_v2(&rows));
+    rows.from_pitch = 256;
+    rows.to_pitch = 199;
+    printf("narrow rows %d\n", cu.cuMemcpy2D_v2(&rows));
+    print_tensor("still", tensors[6]);
     printf("out of range %d\n", cu.cuMemcpyHtoD_v2(tensors[0] + 1, host, TENSOR_BYTES));
     printf("nothing %d\n", cu.cuMemcpyHtoD_v2(tensors[0], host, 0));
     return 0;
