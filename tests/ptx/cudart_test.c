@@ -152,7 +152,7 @@ START_TEST(graphs_are_built_and_cloned)
     ck_assert_int_eq(cudaGraphAddHostNode(&nodes[1], graph, nodes, 1, &function), cudaSuccess);
     ck_assert_int_eq(cudaGraphClone(&clone, graph), cudaSuccess);
     ck_assert_int_eq(cudaGraphDestroy(graph), cudaSuccess);
-    ck_assert_int_eq(cudaGraphInstantiate(&exec, clone, 0), cudaSuccess);
+    ck_assert_int_eq(cudaGraphInstantiateWithFlags(&exec, clone, 0), cudaSuccess);
     ck_assert_int_eq(cudaGraphLaunch(exec, NULL), cudaSuccess);
     ck_assert_int_eq(cudaGraphLaunch(exec, NULL), cudaSuccess);
     ck_assert_int_eq(cudaDeviceSynchronize(), cudaSuccess);

@@ -16,6 +16,17 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     CUDART_FORWARD(cuGraphInstantiateWithFlags, exec, graph, flags);
 }
 
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                          unsigned long long flags)
+{
+    return cudaGraphInstantiate(exec, graph, flags);
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    CUDART_FORWARD(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *)mode);
+}
+
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     CUDART_FORWARD(cuGraphLaunch, exec, stream);

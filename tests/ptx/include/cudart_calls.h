@@ -76,6 +76,9 @@
     X(cudaGetSymbolAddress, (void **address, const void *symbol))                                  \
     X(cudaGetSymbolSize, (size_t * bytes, const void *symbol))                                     \
     X(cudaGraphInstantiate, (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags)) \
+    X(cudaGraphInstantiateWithFlags,                                                               \
+      (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags))                       \
+    X(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode))                    \
     X(cudaGraphCreate, (cudaGraph_t * graph, unsigned int flags))                                  \
     X(cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t * nodes, size_t * count))             \
     X(cudaGraphAddKernelNode,                                                                      \
