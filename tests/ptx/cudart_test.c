@@ -195,11 +195,11 @@ START_TEST(boxes_are_filled)
 END_TEST
 
 /* As a program would call it; what it is given does not matter. */
-cudaError_t cudaMemPoolCreate(void);
+cudaError_t cudaMemPoolSetAccess(void);
 
 START_TEST(what_is_not_supported_is_refused)
 {
-    ck_assert_int_eq(cudaMemPoolCreate(), cudaErrorNotSupported);
+    ck_assert_int_eq(cudaMemPoolSetAccess(), cudaErrorNotSupported);
     ck_assert_int_eq(cudaGetLastError(), cudaErrorNotSupported);
     allocate(16);
 }

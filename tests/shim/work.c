@@ -23,6 +23,7 @@
     X(cuEventElapsedTime, (float *ms, CUevent from, CUevent to))         \
     X(cuMemAllocHost_v2, (void **address, size_t bytes))                 \
     X(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device)) \
+    X(cuMemPoolDestroy, (CUmemoryPool pool))                             \
     X(cuMemAllocManaged, (CUdeviceptr * address, size_t bytes, unsigned flags))
 static struct {
     DRIVER_WRAPPED(MEMBER_WRAPPED)
@@ -446,6 +447,13 @@ static int pools(bool of_host)
         print_tensor("tensor", tensors[i]);
         CU(cuMemFreeAsync, tensors[i], streams[0]);
     }
+    properties.known.location.type = LOCATION_DEVICE;
+    CU(cuMemPoolCreate, &pool, &properties.known);
+    CU(cuMemAllocFromPoolAsync, &tensors[0], TENSOR_BYTES, pool, streams[0]);
+    CU(cuMemsetD8_v2, tensors[0], 9, TENSOR_BYTES);
+    print_tensor("of its own pool", tensors[0]);
+    CU(cuMemFreeAsync, tensors[0], streams[0]);
+    CU(cuMemPoolDestroy, pool);
     return 0;
 }
 

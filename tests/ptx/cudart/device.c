@@ -113,6 +113,27 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes)
     CUDART_FORWARD(cuMemPoolTrimTo, pool, bytes);
 }
 
+/* Its properties are the driver's. */
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties)
+{
+    CUDART_FORWARD(cuMemPoolCreate, pool, (const CUmemPoolProps *)properties);
+}
+
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
+{
+    CUDART_FORWARD(cuMemPoolDestroy, pool);
+}
+
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device)
+{
+    CUDART_FORWARD(cuDeviceGetMemPool, pool, device);
+}
+
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool)
+{
+    CUDART_FORWARD(cuDeviceSetMemPool, device, pool);
+}
+
 static int attribute(CUdevice_attribute which, int device)
 {
     int value = 0;

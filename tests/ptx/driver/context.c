@@ -263,13 +263,15 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     return CUDA_SUCCESS;
 }
 
-/* The only pool; its attributes are accepted and mean nothing. */
-static char pool;
+/* Which pools there are; the first is the default one. Their attributes are accepted and mean
+   nothing, and all give memory in the same way. Atomic. */
+enum { POOLS = 32 };
+static bool pools[POOLS] = {true};
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
 {
     ENTER_DEVICE(device, out != NULL);
-    *out = (CUmemoryPool)&pool;
+    *out = (CUmemoryPool)&pools[0];
     return CUDA_SUCCESS;
 }
 
@@ -281,7 +283,41 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device)
 static CUresult enter_pool(CUmemoryPool given)
 {
     DRIVER_ENTER(driver_enter);
-    return given == (CUmemoryPool)&pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < POOLS; i++) {
+        if (given == (CUmemoryPool)&pools[i] && __atomic_load_n(&pools[i], __ATOMIC_ACQUIRE)) {
+            return CUDA_SUCCESS;
+        }
+    }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
+{
+    enum { PINNED = 1, ON_DEVICE = 1 };
+
+    DRIVER_ENTER(driver_enter);
+    if (out == NULL || properties == NULL || properties->allocType != PINNED ||
+        properties->location.type != ON_DEVICE || properties->location.id != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (size_t i = 1; i < POOLS; i++) {
+        if (!__atomic_exchange_n(&pools[i], true, __ATOMIC_ACQ_REL)) {
+            *out = (CUmemoryPool)&pools[i];
+            return CUDA_SUCCESS;
+        }
+    }
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool given)
+{
+    CUresult result = enter_pool(given);
+
+    if (result != CUDA_SUCCESS || given == (CUmemoryPool)&pools[0]) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    __atomic_store_n((bool *)given, false, __ATOMIC_RELEASE);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool given)

@@ -33,6 +33,10 @@
     X(cudaMemPoolSetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value))  \
     X(cudaMemPoolGetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value))  \
     X(cudaMemPoolTrimTo, (cudaMemPool_t pool, size_t bytes))                                       \
+    X(cudaMemPoolCreate, (cudaMemPool_t * pool, const struct cudaMemPoolProps *properties))        \
+    X(cudaMemPoolDestroy, (cudaMemPool_t pool))                                                    \
+    X(cudaDeviceGetMemPool, (cudaMemPool_t * pool, int device))                                    \
+    X(cudaDeviceSetMemPool, (int device, cudaMemPool_t pool))                                      \
     X(cudaGetDeviceProperties, (struct cudaDeviceProp * properties, int device))                   \
     X(cudaMemGetInfo, (size_t * free_bytes, size_t * total_bytes))                                 \
     X(cudaMalloc, (void **address, size_t bytes))                                                  \
@@ -228,11 +232,7 @@
     X(cudaIpcCloseMemHandle)                \
     X(cudaIpcGetEventHandle)                \
     X(cudaIpcOpenEventHandle)               \
-    X(cudaMemPoolCreate)                    \
-    X(cudaMemPoolDestroy)                   \
     X(cudaMemPoolSetAccess)                 \
-    X(cudaDeviceSetMemPool)                 \
-    X(cudaDeviceGetMemPool)                 \
     X(cudaGraphAddDependencies)             \
     X(cudaStreamGetCaptureInfo)             \
     X(cudaStreamSetAttribute)               \

@@ -30,6 +30,7 @@ enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal };
 typedef CUstream cudaStream_t;
 typedef CUevent cudaEvent_t;
 typedef CUmemoryPool cudaMemPool_t;
+struct cudaMemPoolProps; /* as CUmemPoolProps */
 typedef struct cudaArray *cudaArray_t;
 typedef void (*cudaHostFn_t)(void *argument);
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *argument);

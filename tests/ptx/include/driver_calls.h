@@ -70,6 +70,8 @@
     X(cuMemPoolGetAttribute, , 11020,                                                              \
       (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
     X(cuMemPoolTrimTo, , 11020, (CUmemoryPool pool, size_t bytes))                                 \
+    X(cuMemPoolCreate, , 11020, (CUmemoryPool * pool, const CUmemPoolProps *properties))           \
+    X(cuMemPoolDestroy, , 11020, (CUmemoryPool pool))                                              \
     X(cuMemAdvise, _v2, 12020,                                                                     \
       (CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location))            \
     X(cuStreamCreate, , 2000, (CUstream * stream, unsigned flags))                                 \
@@ -355,8 +357,6 @@
     X(cuMemUnmap, , 10020)                     \
     X(cuMemSetAccess, , 10020)                 \
     X(cuMemGetAllocationGranularity, , 10020)  \
-    X(cuMemPoolCreate, , 11020)                \
-    X(cuMemPoolDestroy, , 11020)               \
     X(cuArrayCreate, _v2, 3020)                \
     X(cuArrayDestroy, , 2000)                  \
     X(cuTexObjectCreate, , 5000)               \

@@ -51,6 +51,18 @@ typedef unsigned CUlibraryOption;
 typedef unsigned CUmoduleLoadingMode;
 typedef unsigned CUfunctionLoadingState;
 typedef unsigned CUmemPool_attribute;
+typedef struct CUmemPoolProps_st {
+    int allocType;
+    int handleTypes;
+    struct {
+        int type;
+        int id;
+    } location;
+    void *win32SecurityAttributes;
+    size_t maxSize;
+    unsigned short usage;
+    unsigned char reserved[54];
+} CUmemPoolProps;
 typedef unsigned CUmem_advise;
 typedef unsigned CUgraphNodeType;
 typedef unsigned CUgraphExecUpdateResult;
