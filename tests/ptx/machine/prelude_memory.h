@@ -51,7 +51,9 @@ static inline void spin(struct ptx_thread *t)
 
 static inline bool is_shared(const struct ptx_thread *t, u64 address)
 {
-    return address - (u64)t->block->shared < t->block->shared_bytes;
+    u64 offset = address - (u64)t->block->shared;
+
+    return offset < t->block->shared_bytes || offset - t->block->reserved < PTX_RESERVED_BYTES;
 }
 
 static inline bool is_local(const struct ptx_thread *t, u64 address)

@@ -531,6 +531,7 @@ static void place_group(struct group *group, const unsigned char *parameters, un
         .static_bytes = run.kernel->function->shared_bytes,
         .dynamic_bytes = launch->shared_bytes,
         .local_bytes = run.kernel->local_bytes,
+        .reserved = (uint32_t)(shared_place - PTX_RESERVED_BYTES),
         .parameters = parameters,
         .shared = memory,
         .locals = memory + shared_place,
@@ -558,7 +559,7 @@ static capu_status begin(const struct run_kernel *kernel, const struct machine_l
         is_cooperative ? (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] : 1;
     uint64_t locals = kernel->local_bytes * (kernel->waits || is_cooperative ? threads : 1);
     size_t parameters = rounded(function->parameter_bytes);
-    size_t shared = rounded(kernel->shared_bytes + launch->shared_bytes);
+    size_t shared = rounded(kernel->shared_bytes + launch->shared_bytes) + PTX_RESERVED_BYTES;
     size_t bytes = shared + rounded(locals);
     void *taken;
 

@@ -108,6 +108,8 @@ struct ptx_calls {
     uint64_t (*clock)(void);
 };
 
+enum { PTX_RESERVED_BYTES = 1024 };
+
 /* What the threads of a block share. */
 struct ptx_block {
     const struct ptx_calls *calls;
@@ -121,6 +123,7 @@ struct ptx_block {
     uint32_t static_bytes;  /* as the kernel declares them, for %total_smem_size */
     uint32_t dynamic_bytes; /* at the end */
     uint32_t local_bytes;   /* per thread */
+    uint32_t reserved;      /* place of shared memory that is the system's, after all other */
     unsigned char *shared;
     unsigned char *locals; /* of all threads */
     uint64_t locals_bytes;

@@ -158,6 +158,7 @@ static const char *special(struct translator *tr, struct span name)
         {"%globaltimer_hi", "(t->block->calls->clock() >> 32)"},
         {"%envreg1", "(u32)(t->block->grid_barrier >> 32)"},
         {"%envreg2", "(u32)t->block->grid_barrier"},
+        {"%reserved_smem_offset_1", "t->block->reserved"}, /* of cooperative groups */
         {"%dynamic_smem_size", "t->block->dynamic_bytes"},
         {"%total_smem_size", "(t->block->static_bytes + t->block->dynamic_bytes)"},
         {"WARP_SZ", "32u"},

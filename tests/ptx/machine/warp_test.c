@@ -91,6 +91,12 @@ static uint32_t lanes(uint32_t i)
       "64;\n"                                                                                      \
       "B:",                                                                                        \
       64, i < 32 ? 5 : 42)                                                                         \
+    /* Shared memory of the system: not that of the kernel. */                                     \
+    X("st.shared.u32 [s], 5; mov.u32 %r4, %reserved_smem_offset_1; cvt.u64.u32 %d2, %r4;\n"        \
+      "cvta.shared.u64 %d2, %d2; mov.u32 %r5, 0; st.u32 [%d2+1020], %r5; bar.sync 0;\n"            \
+      "red.add.u32 [%d2+1020], 2; bar.sync 0; ld.u32 %r6, [%d2+1020]; ld.shared.u32 %r3, [s];\n"   \
+      "mad.lo.u32 %r3, %r3, 1000, %r6; isspacep.shared %p1, %d2; @!%p1 mov.u32 %r3, 1;",           \
+      40, 5080)                                                                                    \
     /* Each thread but the last waits in a loop for the one after it. */                           \
     X("mov.u32 %r3, 99; sub.u32 %r3, %r3, %r0;\n"                                                  \
       "setp.eq.u32 %p1, %r3, 0; @%p1 st.shared.u32 [s], 0;\n"                                      \
