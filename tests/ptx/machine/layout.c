@@ -115,7 +115,8 @@ static bool is_waiting(const struct ptx_function *function,
 
     return instruction->effect == EFFECT_EXCHANGE || starts_with(opcode, "bar") ||
            starts_with(opcode, "ldmatrix") || starts_with(opcode, "stmatrix") ||
-           starts_with(opcode, "wmma") || (!function->is_kernel && span_is(opcode, "exit"));
+           starts_with(opcode, "wmma") || starts_with(opcode, "mbarrier") ||
+           (!function->is_kernel && span_is(opcode, "exit"));
 }
 
 static capu_status find_calls(const struct ptx_module *module, struct layout *layout, size_t index)

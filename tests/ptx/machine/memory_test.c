@@ -162,6 +162,27 @@ static const struct {
           "st.global.u32 [%d0+8], %r4; ret; }\n",
      1,
      {4, 5, 0, 4}},
+    /* The first phase ends with the bytes that thread 40 announces, the second with all threads. */
+    {"bulk copies and mbarriers",
+     HEAD
+     ".visible .entry k(.param .u64 out)\n{ .shared .align 16 .b8 s[16];\n"
+     ".shared .align 8 .b64 m, n;\n" REGISTERS
+     "mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, n; setp.ne.u32 %p1, %r0, 63;\n"
+     "@%p1 bra READY; mbarrier.init.shared.b64 [%r2], 1;\n"
+     "mbarrier.init.shared::cta.b64 [%r3], 64; fence.proxy.async.shared::cta;\n"
+     "READY: bar.sync 0; setp.ne.u32 %p1, %r0, 40; @%p1 bra WAIT;\n"
+     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d0], 16, "
+     "[%r2];\n"
+     "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 %d1, [%r2], 16;\n"
+     "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra WAIT;\n"
+     "ld.shared.u32 %r4, [s+12]; mbarrier.arrive.shared.b64 %d2, [%r3];\n"
+     "ALL: mbarrier.test_wait.acquire.cta.shared.b64 %p3, [%r3], %d2; @!%p3 bra ALL;\n"
+     "red.global.add.u32 [%d0], %r4; setp.ne.u32 %p1, %r0, 5; @%p1 bra DONE;\n"
+     "mov.u64 %d3, m; cvta.shared.u64 %d3, %d3; mbarrier.expect_tx.relaxed.cta.b64 [%d3], 32;\n"
+     "mbarrier.arrive.b64 %d4, [%d3]; mbarrier.test_wait.parity.b64 %p2, [%d3], 0;\n"
+     "selp.u32 %r5, 7, 8, %p2; st.global.u32 [%d0+4], %r5; DONE: ret; }\n",
+     64,
+     {1 + 64 * 4, 7, 3, 4}},
 };
 
 START_TEST(memory_is_that_of_a_gpu)

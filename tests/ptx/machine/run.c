@@ -24,7 +24,7 @@
 
 enum { WARP = EXCHANGE_LANES, BARRIERS = 16, BLOCK_ALIGNMENT = 256 };
 
-enum state { STATE_RUNS, STATE_AT_BARRIER, STATE_AT_EXCHANGE, STATE_RETURNED };
+enum state { STATE_RUNS, STATE_AT_BARRIER, STATE_AT_EXCHANGE, STATE_AT_PHASE, STATE_RETURNED };
 
 struct lane {
     enum state state;
@@ -32,6 +32,9 @@ struct lane {
     /* At a barrier. */
     enum ptx_barrier reduction;
     uint32_t barrier, count, value, result;
+    /* At a phase of an mbarrier. */
+    const uint64_t *phases;
+    uint32_t parity;
     /* At an exchange. */
     enum ptx_exchange kind;
     uint32_t mask;
@@ -196,6 +199,25 @@ static void yield(void)
     }
 }
 
+static bool is_complete(const uint64_t *barrier, uint32_t parity)
+{
+    return (uint32_t)(*barrier >> PTX_MBARRIER_PARITY) != (parity & 1);
+}
+
+static void wait_phase(struct ptx_thread *thread, const uint64_t *barrier, uint32_t parity,
+                       uint32_t line)
+{
+    struct lane *lane = lane_of(thread);
+
+    if (!is_complete(barrier, parity)) {
+        lane->state = STATE_AT_PHASE;
+        lane->line = line;
+        lane->phases = barrier;
+        lane->parity = parity;
+        fiber_wait();
+    }
+}
+
 static uint64_t now(void)
 {
     struct timespec time;
@@ -215,6 +237,7 @@ static const struct ptx_calls calls = {
     .barrier = barrier,
     .arrive = arrive,
     .exchange = exchange,
+    .wait_phase = wait_phase,
     .load_fragment = fragments_load,
     .store_fragment = fragments_store,
     .fail = fail,
@@ -332,6 +355,21 @@ static bool open_barriers(void)
     return has_opened;
 }
 
+static bool open_phases(void)
+{
+    bool has_opened = false;
+
+    for (uint32_t i = 0; i < run.thread_count; i++) {
+        struct lane *lane = &run.group->lanes[i];
+
+        if (lane->state == STATE_AT_PHASE && is_complete(lane->phases, lane->parity)) {
+            lane->state = STATE_RUNS;
+            has_opened = true;
+        }
+    }
+    return has_opened;
+}
+
 /* Blocks. */
 
 static void run_fiber(unsigned index)
@@ -406,6 +444,7 @@ static bool run_group(struct group *group)
     for (uint32_t first = 0; first < run.thread_count && !run.has_failed; first += WARP) {
         has_run |= run_warp(first);
     }
+    has_run |= open_phases();
     has_run |= !run.has_failed && open_barriers();
     group->has_returned = !run.has_failed && all_returned();
     return has_run;

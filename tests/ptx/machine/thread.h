@@ -47,6 +47,14 @@ enum ptx_exchange {
     PTX_PRODUCT,
 };
 
+/* An mbarrier: how many arrivals each phase takes, how many are missing in this one, and how many
+   bytes are announced and have not come, which may be negative; then the parity of the phase. */
+#define PTX_MBARRIER_COUNT_BITS 20
+#define PTX_MBARRIER_PENDING 20
+#define PTX_MBARRIER_BYTES 40
+#define PTX_MBARRIER_BYTES_BITS 23
+#define PTX_MBARRIER_PARITY 63
+
 /* A product of matrices by a warp, D = A B + C, with A of m by k items. */
 enum ptx_format {
     PTX_F16,
@@ -89,6 +97,9 @@ struct ptx_calls {
     void (*arrive)(struct ptx_thread *thread, uint32_t id, uint32_t count, uint32_t line);
     void (*exchange)(struct ptx_thread *thread, enum ptx_exchange kind, uint32_t mask,
                      const uint32_t *in, uint32_t *out, uint32_t line);
+    /* Waits until the phase of this parity of an mbarrier, in shared memory, is complete. */
+    void (*wait_phase)(struct ptx_thread *thread, const uint64_t *barrier, uint32_t parity,
+                       uint32_t line);
     /* wmma.load and wmma.store: the words of this lane, once all lanes are there. */
     void (*load_fragment)(struct ptx_thread *thread, const struct ptx_fragment *fragment,
                           uint32_t *words, uint32_t line);

@@ -79,6 +79,7 @@ static const struct {
     {"movmatrix", translate_turn_tile},
     {"mma", translate_product},
     {"wmma", translate_fragment},
+    {"mbarrier", translate_mbarrier},
     {"membar", nothing},
     {"fence", nothing},
     {"nanosleep", nothing},

@@ -336,6 +336,9 @@ bool translate_copy(struct translator *tr)
     if (!take_part(tr, "async")) {
         return refuse(tr, "the instruction is not supported");
     }
+    if (take_part(tr, "bulk")) {
+        return translate_bulk_copy(tr);
+    }
     if (take_one_of(tr, "commit_group wait_group wait_all")) {
         return is_taken(tr);
     }

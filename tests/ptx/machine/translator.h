@@ -118,5 +118,7 @@ bool translate_store_tiles(struct translator *tr);
 bool translate_turn_tile(struct translator *tr);
 bool translate_product(struct translator *tr);
 bool translate_fragment(struct translator *tr);
+bool translate_bulk_copy(struct translator *tr); /* translate_bulk.c; after "cp.async.bulk" */
+bool translate_mbarrier(struct translator *tr);
 
 #endif

@@ -160,6 +160,13 @@ static const struct {
     {KERNEL("bar.sync 0, 96;"), 64, "waits for threads that do not come"},
     {KERNEL("shfl.sync.idx.b32 %r3, %r0, 0, 31, 1;"), 32, "its own mask does not name"},
     {KERNEL("mov.u32 %r4, 77; bar.sync %r4;"), 32, "a barrier beyond the last"},
+    {KERNEL(".shared .align 8 .b64 m; mov.u32 %r4, m; mbarrier.init.shared.b64 [%r4], 33;\n"
+            "bar.sync 0; mbarrier.arrive.shared.b64 %d1, [%r4];\n"
+            "mbarrier.try_wait.shared.b64 %p1, [%r4], %d1;"),
+     32, "waits for threads that do not come"},
+    {KERNEL(".shared .align 8 .b64 m; mov.u32 %r4, m; mbarrier.init.shared.b64 [%r4], 31;\n"
+            "bar.sync 0; mbarrier.arrive.shared.b64 %d1, [%r4], 32;"),
+     32, "more arrivals than the mbarrier takes"},
 };
 
 START_TEST(threads_that_do_not_meet_fail)
