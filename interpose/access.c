@@ -3,6 +3,8 @@
 
 #include "interpose/ptx_opcode.h"
 
+enum { BULK_UNIT = 16 }; /* bulk copies are of whole units */
+
 /* The operand at a position that is in brackets, or is not. NULL: there is none. */
 static const struct ptx_operand *operand_at(const struct ptx_function *function,
                                             const struct ptx_instruction *instruction,
@@ -60,8 +62,9 @@ static void find_lines(const struct ptx_function *function,
 /* The space of an access's address: a copy names two. */
 static enum ptx_space space_of(const struct ptx_instruction *instruction)
 {
-    return instruction->effect == EFFECT_COPY_ASYNC ? SPACE_GLOBAL
-                                                    : flow_space(instruction->opcode);
+    return instruction->effect == EFFECT_COPY_ASYNC || instruction->effect == EFFECT_BULK_LOAD
+               ? SPACE_GLOBAL
+               : flow_space(instruction->opcode);
 }
 
 /* Whether something follows the size of an asynchronous copy: a smaller size, or a predicate; a
@@ -97,6 +100,7 @@ bool access_of(const struct ptx_function *function, const struct ptx_instruction
         access->is_atomic = access->is_read = access->is_written = true;
         break;
     case EFFECT_COPY_ASYNC:
+    case EFFECT_BULK_LOAD:
         access->is_read = true;
         access->position = 1;
         break;
@@ -112,6 +116,10 @@ bool access_of(const struct ptx_function *function, const struct ptx_instruction
         access->bytes = copied_bytes(function, instruction);
         access->may_be_cut = has_operand_after_size(function, instruction);
     }
+    if (instruction->effect == EFFECT_BULK_LOAD) {
+        access->length = operand_at(function, instruction, 2, false);
+        access->bytes = access->length == NULL ? 0 : BULK_UNIT;
+    }
     if (instruction->effect == EFFECT_LOAD_TILE || instruction->effect == EFFECT_STORE_TILE) {
         find_lines(function, instruction, access);
     }
@@ -119,9 +127,9 @@ bool access_of(const struct ptx_function *function, const struct ptx_instruction
     return true;
 }
 
-uint32_t access_stride(const struct access *access)
+const struct ptx_operand *access_measure(const struct access *access)
 {
-    return access->stride != NULL && access->stride->kind == OPERAND_REGISTER
-               ? access->stride->index
-               : PTX_NONE;
+    const struct ptx_operand *operand = access->length != NULL ? access->length : access->stride;
+
+    return operand != NULL && operand->kind == OPERAND_REGISTER ? operand : NULL;
 }

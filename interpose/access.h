@@ -20,13 +20,15 @@ struct access {
     unsigned line_count; /* 0: not known */
     unsigned line_bytes;
     const struct ptx_operand *stride; /* from line to line, in items; NULL: they follow directly */
+    const struct ptx_operand *length; /* of a bulk copy; NULL: `bytes` */
 };
 
 /* The access of an instruction of this function. False: it has none. */
 bool access_of(const struct ptx_function *function, const struct ptx_instruction *instruction,
                struct access *access);
 
-/* The register with the stride of a tile; PTX_NONE: there is none. */
-uint32_t access_stride(const struct access *access);
+/* The register that says how far the access reaches, if one does: the stride of a tile, the length
+   of a bulk copy. NULL: none does. */
+const struct ptx_operand *access_measure(const struct access *access);
 
 #endif

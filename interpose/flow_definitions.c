@@ -10,9 +10,9 @@
 bool flow_has_result(enum effect effect)
 {
     return effect != EFFECT_NONE && effect != EFFECT_STORE && effect != EFFECT_REDUCE &&
-           effect != EFFECT_COPY_ASYNC && effect != EFFECT_STORE_TILE && effect != EFFECT_DISCARD &&
-           effect != EFFECT_BRANCH && effect != EFFECT_BRANCH_TABLE && effect != EFFECT_EXIT &&
-           effect != EFFECT_CALL;
+           effect != EFFECT_COPY_ASYNC && effect != EFFECT_BULK_LOAD &&
+           effect != EFFECT_STORE_TILE && effect != EFFECT_DISCARD && effect != EFFECT_BRANCH &&
+           effect != EFFECT_BRANCH_TABLE && effect != EFFECT_EXIT && effect != EFFECT_CALL;
 }
 
 /* Counts definitions, and marks registers that may be read before they are set. */

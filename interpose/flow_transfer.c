@@ -391,8 +391,9 @@ static bool store_unseen(struct flow_transfer *transfer)
     enum effect effect = transfer->instruction->effect;
     bool is_exchange = (effect == EFFECT_ATOMIC || effect == EFFECT_REDUCE) &&
                        flow_space(transfer->instruction->opcode) != SPACE_GLOBAL;
-    bool is_copy = effect == EFFECT_COPY_ASYNC || effect == EFFECT_SHARED ||
-                   effect == EFFECT_BULK_COPY || effect == EFFECT_STORE_TILE;
+    bool is_copy = effect == EFFECT_COPY_ASYNC || effect == EFFECT_BULK_LOAD ||
+                   effect == EFFECT_SHARED || effect == EFFECT_BULK_COPY ||
+                   effect == EFFECT_STORE_TILE;
     unsigned before = flow->has_lost_shared + flow->has_lost_local;
 
     flow->has_lost_shared |= is_exchange || is_copy || effect == EFFECT_CALL;

@@ -41,6 +41,8 @@ static const struct {
     {"cos", EFFECT_COMPUTE},
     {"cp.async.bulk.commit_group", EFFECT_NONE},
     {"cp.async.bulk.wait_group", EFFECT_NONE},
+    {"cp.async.bulk.shared::cluster.global", EFFECT_BULK_LOAD},
+    {"cp.async.bulk.shared::cta.global", EFFECT_BULK_LOAD},
     {"cp.async.bulk", EFFECT_BULK_COPY},
     {"cp.async.ca", EFFECT_COPY_ASYNC},
     {"cp.async.cg", EFFECT_COPY_ASYNC},

@@ -24,6 +24,7 @@ enum effect {
     EFFECT_ATOMIC,     /* with a result */
     EFFECT_REDUCE,     /* without */
     EFFECT_COPY_ASYNC, /* from global to shared memory, by one thread */
+    EFFECT_BULK_LOAD,  /* the same, of as many bytes as an operand says */
     EFFECT_LOAD_TILE,  /* by a warp */
     EFFECT_STORE_TILE,
     EFFECT_DISCARD, /* may change what is there */

@@ -142,22 +142,22 @@ static void unknown_address(struct analysis *analysis, const struct access *acce
     }
 }
 
-/* What the extent of a tile depends on; 0: the access is none. */
-static uint32_t tile_flags(struct analysis *analysis, const struct access *access)
+/* What the extent of an access depends on; 0: it is always the same. */
+static uint32_t extent_flags(struct analysis *analysis, const struct access *access)
 {
-    const struct flow_value *stride;
+    const struct flow_value *measure;
 
-    if (!access->is_tile || access->line_bytes == 0) {
-        return access->is_tile ? FLOW_EXCHANGE : 0;
+    if (access->is_tile && access->line_bytes == 0) {
+        return FLOW_EXCHANGE;
     }
-    if (access_stride(access) == PTX_NONE) {
+    if (access_measure(access) == NULL) {
         return 0;
     }
-    stride = flow_operand(&analysis->flow, access->stride);
+    measure = flow_operand(&analysis->flow, access_measure(access));
     for (size_t i = 0; i < analysis->flow.set_words; i++) {
-        analysis->in_slice[i] |= stride->uses[i] | stride->bases[i];
+        analysis->in_slice[i] |= measure->uses[i] | measure->bases[i];
     }
-    return stride->flags & FLOW_DEPENDENCE;
+    return measure->flags & FLOW_DEPENDENCE;
 }
 
 /* An access to memory that is or may be global. */
@@ -166,18 +166,18 @@ static void note_global(struct analysis *analysis, const struct access *access)
     struct flow *flow = &analysis->flow;
     uint32_t condition = flow_condition(flow, access->instruction)->flags;
     const struct flow_value *address;
-    uint32_t flags, tile;
+    uint32_t flags, extent;
     bool has_word = false;
 
     for (size_t i = 0; i < flow->set_words; i++) {
         analysis->in_slice[i] |= flow_condition(flow, access->instruction)->uses[i];
     }
-    tile = tile_flags(analysis, access);
+    extent = extent_flags(analysis, access);
     address = flow_address(flow, access->instruction, access->address);
     if (flow_is_grid(flow, address)) {
         return;
     }
-    flags = address->flags | tile;
+    flags = address->flags | extent;
     for (size_t i = 0; i < flow->slot_count; i++) {
         if (flow->slots[i].kind != FLOW_PLACE && flow_has(address->bases, i)) {
             struct kernel_word *word = word_at(analysis, &flow->slots[i]);

@@ -409,8 +409,9 @@ static void walk_sites(struct search *search)
         if (site->report == PTX_NONE) {
             continue;
         }
-        if (access_stride(&site->access) != PTX_NONE) {
-            add_words(search, relation_of(search, site->access.stride).words, SLICE_INPUT_VALUE, 0);
+        if (access_measure(&site->access) != NULL) {
+            add_words(search, relation_of(search, access_measure(&site->access)).words,
+                      SLICE_INPUT_VALUE, 0);
         }
         relation = relation_of(search, site->access.address);
         if ((site->words & (site->words - 1)) != 0 || relation.words != site->words ||
@@ -478,9 +479,12 @@ static void find_used(struct search *search)
     }
     for (size_t i = 0; i < slicer->site_count; i++) {
         if (slicer->sites[i].report != PTX_NONE) {
-            use_register(search, slicer->sites[i].access.address->index);
-            use_register(search, slicer->sites[i].access.instruction->predicate);
-            use_register(search, access_stride(&slicer->sites[i].access));
+            const struct access *access = &slicer->sites[i].access;
+            const struct ptx_operand *measure = access_measure(access);
+
+            use_register(search, access->address->index);
+            use_register(search, access->instruction->predicate);
+            use_register(search, measure == NULL ? PTX_NONE : measure->index);
         }
     }
 }

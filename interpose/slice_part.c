@@ -173,18 +173,16 @@ static void clear_part(const struct slicer *slicer, const struct slice_part *par
     memset(part->branches, 0, slicer->flow.graph.block_count);
 }
 
-/* Whether it is known how far an access reaches from its address, once its stride is. */
+/* Whether it is known how far an access reaches from its address, once its stride or length is. */
 static bool has_extent(const struct slicer *slicer, const struct access *access)
 {
-    const struct ptx_operand *stride = access->stride;
+    const struct ptx_operand *measure = access->is_tile ? access->stride : access->length;
+    bool has_bytes =
+        access->is_tile ? access->line_count != 0 && access->line_bytes != 0 : access->bytes != 0;
 
-    if (!access->is_tile) {
-        return access->bytes != 0;
-    }
-    return access->line_count != 0 && access->line_bytes != 0 &&
-           (stride == NULL || stride->kind == OPERAND_NUMBER ||
-            (stride->kind == OPERAND_REGISTER &&
-             slicer->function->registers[stride->index].bits == 32));
+    return has_bytes && (measure == NULL || measure->kind == OPERAND_NUMBER ||
+                         (measure->kind == OPERAND_REGISTER &&
+                          slicer->function->registers[measure->index].bits == 32));
 }
 
 /* What the access itself needs. False: it is not known. */
@@ -193,9 +191,9 @@ static bool begin_part(struct slicer *slicer, struct slice_site *site)
     const struct access *access = &site->access;
     uint32_t flags = flow_address(&slicer->flow, access->instruction, access->address)->flags;
     uint32_t predicate = access->instruction->predicate;
-    uint32_t stride = access_stride(access);
+    const struct ptx_operand *measure = access_measure(access);
 
-    flags |= stride == PTX_NONE ? 0 : slice_unknown(slicer, access->instruction, stride);
+    flags |= measure == NULL ? 0 : slice_unknown(slicer, access->instruction, measure->index);
     if ((flags & slicer->not_known) != 0) {
         site->reason = slice_reason(flags & slicer->not_known);
     } else if ((flags & FLOW_AT) != 0) {
@@ -211,8 +209,8 @@ static bool begin_part(struct slicer *slicer, struct slice_site *site)
     }
     site->is_may = access->may_be_cut;
     slicer->one.registers[access->address->index] = true;
-    if (stride != PTX_NONE) {
-        slicer->one.registers[stride] = true;
+    if (measure != NULL) {
+        slicer->one.registers[measure->index] = true;
     }
     slicer->one.blocks[slicer->flow.graph.block_of[site->instruction]] = true;
     if (predicate != PTX_NONE && slice_unknown(slicer, access->instruction, predicate) != 0) {

@@ -27,7 +27,14 @@ static void write_extent(const struct slice_writer *writer, const struct access 
     uint64_t bytes = access->is_tile ? access->line_bytes : access->bytes;
     unsigned apart = access->is_tile ? (access->line_count - 1) * access->bytes : 0;
 
-    if (access->is_tile && stride == NULL) {
+    if (access->length != NULL && access->length->kind == OPERAND_NUMBER) {
+        bytes = (uint32_t)access->length->number;
+    } else if (access->length != NULL) {
+        fprintf(writer->out,
+                "    cvt.u64.u32 %%by, %%s%" PRIu32 ";\n    add.s64 %%at, %%at, %%by;\n",
+                access->length->index);
+        bytes = 0;
+    } else if (access->is_tile && stride == NULL) {
         bytes *= access->line_count;
     } else if (access->is_tile && stride->kind == OPERAND_NUMBER) {
         bytes += (uint64_t)(uint32_t)stride->number * apart;

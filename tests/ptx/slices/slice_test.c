@@ -48,6 +48,7 @@ static const struct {
     {"two_loops", "0 exact, 1 whole"},
     {"rounds", "0 may, 1 exact"},
     {"tiles", "0 exact, 1 exact, 2 exact"},
+    {"bulk", "0 exact, 1 may, 2 may"},
 };
 
 /* Files, and how many kernels of them have slices, how many of their words a range, and how many
@@ -56,7 +57,7 @@ static const struct {
     const char *path;
     unsigned slices, words, exact, covered;
 } files[] = {
-    {SLICE_SAMPLES, 14, 33, 22, 10}, {SLICE_CONTROL, 11, 25, 15, 4},
+    {SLICE_SAMPLES, 14, 33, 22, 10}, {SLICE_CONTROL, 12, 28, 16, 5},
     {SLICE_CUBLAS, 5, 22, 17, 7},    {SLICE_CLASSIFIER, 11, 29, 27, 11},
     {SLICE_GPT, 18, 60, 57, 25},
 };

@@ -18,6 +18,9 @@ static const struct {
     {"mov.u32 %r2, own; st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r3, [%r2+4];", true},
     {"mov.u32 %r2, given; st.shared.u32 [%r2], %r1;", true},
     {"mov.u32 %r2, own; cp.async.ca.shared.global [%r2], [%rd1], 4; cp.async.wait_all;", true},
+    {"mov.u32 %r2, own; cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], "
+     "[%rd1], 16, [%r2];",
+     false},
     {"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [own];", true},
     {"shfl.sync.down.b32 %r2, %r1, 1, 31, -1; vote.sync.ballot.b32 %r3, %p1, -1;", true},
     {"ld.global.nc.L1::no_allocate.v2.u32 {%r2, %r3}, [%rd1]; fence.sc.cta; nanosleep.u32 8;",

@@ -175,8 +175,23 @@ static const struct {
      "call.uni (%r3), vprintf, (%rd1, %rd2);", "closed:", NULL},
     {"a texture", "", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];",
      "open:", "textures"},
-    {"a bulk copy", "",
+    {"a bulk copy to shared memory", "",
      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r1, [%r2];",
+     "closed: 0 read ids/ids", NULL},
+    {"a bulk copy of a length from memory", "",
+     "ld.global.u32 %r3, [%rd2];\n"
+     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r3, [%r2];",
+     "closed: 0 read data/ids; 1 read ids/ids", NULL},
+    {"a pointer from what a bulk copy brings", ".shared .align 16 .b8 s[16];",
+     "mov.u32 %r1, s;\n"
+     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r2];\n"
+     "ld.shared.u64 %rd4, [s]; ld.global.u32 %r3, [%rd4];",
+     "open: 0 read ids/ids", "an address that no parameter gives"},
+    {"a bulk copy from shared memory", "",
+     "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 16;", "open:", "bulk copies"},
+    {"a bulk copy of a tensor", "",
+     "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, "
+     "{%r1}], [%r2];",
      "open:", "bulk copies"},
     {"a pointer in halves", "",
      "mov.b64 {%r3, %r4}, %rd1; mov.b64 %rd4, {%r3, %r4}; ld.global.u32 %r5, [%rd4];",
