@@ -10,19 +10,22 @@
  * - the allocations that it would spare have PAGES_LEAST pages or more, and are not needed as a
  *   whole by other pointers;
  * - in the last USELESS_MOST runs it has not always found more than half of them;
- * - in guided mode: the launch does not fit the budget with them, since operands that differ from
- *   iteration to iteration end a plan.
+ * - in guided mode, where operands that differ from iteration to iteration end a plan: they are a
+ *   SPARED_SHARE-th of the budget or more, and it has not found other tensors than the time before
+ *   in VARIED_MOST runs; or the launch does not fit the budget with them.
  *
  * Otherwise the pointers reach over their whole allocations.
  */
 #include "interpose/shim/alloc.h"
 #include "interpose/shim/core.h"
+#include "interpose/shim/cut.h"
+#include "interpose/shim/operands.h"
 #include "interpose/shim/reach_parts.h"
 #include "interpose/shim/settings.h"
 
 #include <string.h>
 
-enum { PAGES_LEAST = 8, USELESS_MOST = 8 };
+enum { PAGES_LEAST = 8, USELESS_MOST = 8, VARIED_MOST = 3, SPARED_SHARE = 8 };
 
 /* A launch whose data is to be read. */
 struct reading {
@@ -286,6 +289,60 @@ static uint64_t make_relative(const struct reading *reading, const struct slice_
     return bytes;
 }
 
+void reach_widen(uint64_t *address, uint64_t *bytes)
+{
+    const struct allocation *allocation = alloc_find(*address);
+    uint64_t first = *address;
+    uint64_t end = *address + *bytes;
+    uint64_t last = allocation->address + allocation->bytes;
+
+    for (void *at = allocation->block; at != NULL && (uintptr_t)at < *address + *bytes;
+         at = capu_tensor_next(core_context(), at)) {
+        capu_tensor_state state = {.size = sizeof(state)};
+        uint64_t tensor = (uintptr_t)at;
+
+        if (capu_tensor_query(core_context(), at, &state) == CAPU_OK &&
+            tensor + state.bytes > *address) {
+            first = tensor < first ? tensor : first;
+            end = tensor + state.bytes > end ? tensor + state.bytes : end;
+        }
+    }
+    *address = first > allocation->address ? first : allocation->address;
+    *bytes = (end < last ? end : last) - *address;
+}
+
+/* Counts runs for launches with the same pointers that have found other tensors than before. */
+static void note_tensors(const struct reading *reading, const struct slice_result *ranges)
+{
+    const struct kernel *roles = reading->kernel->roles;
+    struct reach *data = reading->kernel->reach->data;
+    struct reach_site site = {.cuts = cut_generation()};
+    struct reach_site *before;
+
+    for (size_t i = 0; i < roles->word_count; i++) {
+        uint32_t offset = 0;
+        uint64_t pointer;
+
+        while (parameters_next(reading->block, roles, &roles->words[i], &offset, &pointer)) {
+            site.pointers = operands_mix_pointer(site.pointers, pointer);
+        }
+    }
+    for (size_t i = 0; i < data->slice.report_count; i++) {
+        uint64_t address = ranges[i].lowest;
+        uint64_t bytes = ranges[i].end - ranges[i].lowest;
+
+        if (ranges[i].end != 0 && alloc_find(address) != NULL) {
+            reach_widen(&address, &bytes);
+            site.tensors = operands_mix_pointer(site.tensors, address);
+            site.tensors = operands_mix_pointer(site.tensors, address + bytes - 1);
+        }
+    }
+    before = &data->sites[site.pointers % REACH_SITES];
+    data->varied_count += before->pointers == site.pointers && before->cuts == site.cuts &&
+                          before->tensors != site.tensors;
+    *before = site;
+}
+
 static uint64_t list_bytes(const struct reach_list *list)
 {
     uint64_t bytes = 0;
@@ -296,10 +353,24 @@ static uint64_t list_bytes(const struct reach_list *list)
     return bytes;
 }
 
+/* Whether a launch of an iteration fits the budget also if nothing is spared. */
+static bool fits_in_iteration(const struct reach_list *list, uint64_t spared)
+{
+    return settings_get()->mode == CAPU_MODE_GUIDED &&
+           spared + list_bytes(list) <= capu_context_config(core_context())->budget_bytes;
+}
+
+/* Whether what is spared then is worth operands that may differ from launch to launch. */
+static bool is_worth(const struct reach *data, uint64_t spared)
+{
+    return data->varied_count < VARIED_MOST &&
+           spared >= capu_context_config(core_context())->budget_bytes / SPARED_SHARE;
+}
+
 uint64_t reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
                          const unsigned char *block, const struct reach_list *list,
                          const struct reach_result *results,
-                         struct reach_result read[REACH_REPORTS_MOST])
+                         struct reach_result read[REACH_REPORTS_MOST], bool *widens)
 {
     static struct slice_result ranges[REACH_REPORTS_MOST]; /* guarded by the core's lock */
     struct reading reading = {.kernel = kernel, .block = block, .results = results};
@@ -314,15 +385,13 @@ uint64_t reach_read_data(const struct code_kernel *kernel, const struct launch *
         return 0;
     }
     spared = sparable(&reading, list);
-    if (settings_get()->mode == CAPU_MODE_GUIDED &&
-        spared + list_bytes(list) <= capu_context_config(core_context())->budget_bytes) {
-        return 0;
-    }
-    if (spared == 0 || !find_all_bounds(&reading) || may_store(&reading) ||
-        !run(&reading, launch, ranges) || has_stored(&reading, ranges)) {
+    *widens = fits_in_iteration(list, spared);
+    if (spared == 0 || (*widens && !is_worth(data, spared)) || !find_all_bounds(&reading) ||
+        may_store(&reading) || !run(&reading, launch, ranges) || has_stored(&reading, ranges)) {
         return 0;
     }
     needed = make_relative(&reading, ranges, read);
+    note_tensors(&reading, ranges);
     data->useless_count = needed > spared / 2 ? data->useless_count + 1 : 0;
     return needed != UINT64_MAX ? data->known : 0;
 }

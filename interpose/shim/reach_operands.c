@@ -42,7 +42,8 @@ struct call {
     const unsigned char *block;
     struct reach_list *list;
     struct reach_list *reads;
-    bool cuts; /* tensors, at the borders of what is accessed */
+    bool cuts;   /* tensors, at the borders of what is accessed */
+    bool widens; /* what depends on data, to the tensors that it meets */
 };
 
 static bool includes(const capu_operand *one, uint64_t address, uint64_t bytes)
@@ -114,6 +115,15 @@ static void add_wholes(const struct call *call, uint64_t words)
     }
 }
 
+/* Adds a range in an allocation. */
+static void add_part(const struct range *range, uint64_t address, uint64_t bytes)
+{
+    if (range->call->widens && !range->is_lasting) {
+        reach_widen(&address, &bytes);
+    }
+    add(range->call, address, bytes, range->role, range->is_read);
+}
+
 /* Adds what a range has in common with an allocation. */
 static void add_common(const struct range *range, const struct allocation *allocation)
 {
@@ -122,7 +132,7 @@ static void add_common(const struct range *range, const struct allocation *alloc
     uint64_t to = range->end < last ? range->end : last;
 
     if (from < to) {
-        add(range->call, from, to - from, range->role, range->is_read);
+        add_part(range, from, to - from);
     }
 }
 
@@ -209,7 +219,7 @@ static CUresult add_exact(const struct range *range)
         if (range->is_lasting && range->call->cuts) {
             cut_part(core_context(), range->lowest, range->end - range->lowest);
         }
-        add(range->call, range->lowest, range->end - range->lowest, range->role, range->is_read);
+        add_part(range, range->lowest, range->end - range->lowest);
         return DRIVER_SUCCESS;
     }
     if (range->report->is_stored) {
@@ -280,7 +290,7 @@ CUresult reach_list_operands(const struct code_kernel *kernel, const struct laun
                              struct reach_list *list, struct reach_list *reads, bool cuts)
 {
     static struct reach_result read[REACH_REPORTS_MOST]; /* guarded by the core's lock */
-    const struct call call = {kernel, block, list, reads, cuts};
+    struct call call = {kernel, block, list, reads, cuts, false};
     uint64_t known = 0;
     CUresult result;
 
@@ -299,7 +309,7 @@ CUresult reach_list_operands(const struct code_kernel *kernel, const struct laun
     }
     result = add_results(&call, &kernel->reach->slice, results);
     if (result == DRIVER_SUCCESS) {
-        known = reach_read_data(kernel, launch, block, list, results, read);
+        known = reach_read_data(kernel, launch, block, list, results, read, &call.widens);
     }
     if (known != 0) {
         result = add_results(&call, &kernel->reach->data->slice, read);

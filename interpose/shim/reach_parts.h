@@ -19,6 +19,15 @@ struct reach_variable {
     CUdeviceptr copy; /* from which the slice reads it; 0: it reads the variable itself */
 };
 
+/* Which tensors a data slice has found at its last run for a launch. */
+struct reach_site {
+    uint64_t pointers; /* the launch: a hash of where its pointers lead; 0: there was none */
+    uint64_t cuts;     /* cut_generation() then */
+    uint64_t tensors;  /* a hash of what was found */
+};
+
+enum { REACH_SITES = 32 };
+
 /* Of a kernel. Complete when it is published; then only the counters change, under the core's
    lock. */
 struct reach {
@@ -32,7 +41,9 @@ struct reach {
     uint64_t known;                   /* bit i: the slice reports all accesses from words[i] */
     struct reach *data;               /* the second slice, with data; NULL: there is none */
     unsigned useless_count;           /* of its last runs in a row have spared little */
-    size_t row_bytes;                 /* slice_key_bytes() */
+    unsigned varied_count;            /* runs that have found other tensors than the one before */
+    struct reach_site sites[REACH_SITES];
+    size_t row_bytes; /* slice_key_bytes() */
     uint64_t run_count, repeat_count, whole_count;
     uint64_t written_bytes; /* of tensors that launches have written as a whole */
     bool has_failed;        /* a launch of the kernel was not carried out */
@@ -139,12 +150,16 @@ uint64_t reach_find_writes(struct reach_list *list, const struct reach_list *rea
 
 /* reach_data.c */
 
+/* Widens a range in one of the program's allocations to the tensors that it meets. */
+void reach_widen(uint64_t *address, uint64_t *bytes);
+
 /* Reads the data on which addresses of a launch depend, if that pays: the result of each report of
    the second slice, given those of the first and the operands that follow from them. Returns the
-   words of which these are all accesses, as bits; 0: it was not done. */
+   words of which these are all accesses, as bits; 0: it was not done. *widens: operands should be
+   the tensors that these meet, so that they are the same in the next iteration. */
 uint64_t reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
                          const unsigned char *block, const struct reach_list *list,
                          const struct reach_result *results,
-                         struct reach_result read[REACH_REPORTS_MOST]);
+                         struct reach_result read[REACH_REPORTS_MOST], bool *widens);
 
 #endif

@@ -1,6 +1,8 @@
 // A program with one allocation that it divides itself, as allocators that cache do: small parts
 // come before large ones, and freed parts are used again in other sizes. Each step looks rows of a
-// table up, and adds gradients to rows of another one, by indices in the same allocation.
+// table up, and adds gradients to rows of another one, by indices in the same allocation. Moments
+// of the gradients are in an allocation of their own, so that each of the two fits budgets that
+// both do not.
 //
 //     arena
 //
@@ -21,6 +23,7 @@ const int kRows = 4000;
 const int kWidth = 64;
 const int kLookups = 512;
 const int kLayers = 8;
+const int kMoments = 3;
 const int kSteps = 14;
 
 __global__ void fill_numbers(float *out, float base, int count)
@@ -108,7 +111,7 @@ static unsigned blocks(int count)
     return static_cast<unsigned>((count + kThreads - 1) / kThreads);
 }
 
-static void step(int number, float *table, float *gradients, int *indices)
+static void step(int number, float *table, float *gradients, float *moments, int *indices)
 {
     const int count = kLookups * kWidth;
     static unsigned random = 3;
@@ -137,24 +140,31 @@ static void step(int number, float *table, float *gradients, int *indices)
         give(layers[i]);
     }
     add_rows<<<blocks(count), kThreads>>>(gradients, difference, indices, count);
-    add_scaled<<<blocks(kRows * kWidth), kThreads>>>(table, gradients, -0.01f, kRows * kWidth);
+    for (int i = 0; i < kMoments; i++) {
+        float *moment = moments + static_cast<size_t>(i) * kRows * kWidth;
+
+        add_scaled<<<blocks(kRows * kWidth), kThreads>>>(moment, gradients, 0.1f, kRows * kWidth);
+        add_scaled<<<blocks(kRows * kWidth), kThreads>>>(table, moment, -0.01f, kRows * kWidth);
+    }
     give(difference);
 }
 
 int main()
 {
     const int count = kRows * kWidth;
-    float *table, *gradients;
+    float *table, *gradients, *moments;
     int *indices;
 
     CUDA_CHECK(cudaMalloc(&arena, kArenaBytes));
     free_parts[0] = kArenaBytes;
+    CUDA_CHECK(cudaMalloc(&moments, kMoments * count * sizeof(float)));
+    CUDA_CHECK(cudaMemset(moments, 0, kMoments * count * sizeof(float)));
     table = take(count);
     gradients = take(count);
     indices = reinterpret_cast<int *>(take(kLookups));
     fill_numbers<<<blocks(count), kThreads>>>(table, 0.5f, count);
     for (int i = 0; i < kSteps; i++) {
-        step(i, table, gradients, indices);
+        step(i, table, gradients, moments, indices);
         if (i % 4 == 3) {
             show("table", table, count * sizeof(float));
         }

@@ -167,13 +167,16 @@ uint64_t __wrap_code_version(void)
 /* As if no index had changed. */
 uint64_t __real_reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
                                 const unsigned char *block, const struct reach_list *list,
-                                const struct reach_result *results, struct reach_result *read);
+                                const struct reach_result *results, struct reach_result *read,
+                                bool *widens);
 uint64_t __wrap_reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
                                 const unsigned char *block, const struct reach_list *list,
-                                const struct reach_result *results, struct reach_result *read);
+                                const struct reach_result *results, struct reach_result *read,
+                                bool *widens);
 uint64_t __wrap_reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
                                 const unsigned char *block, const struct reach_list *list,
-                                const struct reach_result *results, struct reach_result *read)
+                                const struct reach_result *results, struct reach_result *read,
+                                bool *widens)
 {
     static struct reach_result kept[REACH_REPORTS_MOST];
     static const struct code_kernel *of;
@@ -183,7 +186,7 @@ uint64_t __wrap_reach_read_data(const struct code_kernel *kernel, const struct l
         memcpy(read, kept, sizeof(kept));
         return known;
     }
-    known = __real_reach_read_data(kernel, launch, block, list, results, read);
+    known = __real_reach_read_data(kernel, launch, block, list, results, read, widens);
     memcpy(kept, read, sizeof(kept));
     of = kernel;
     return known;
