@@ -1,6 +1,7 @@
 /* What copies of all shapes share, see copy_ends.h. */
 #include "interpose/shim/copy_ends.h"
 
+#include "interpose/shim/alloc.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/iteration.h"
 #include "interpose/shim/operands.h"
@@ -16,8 +17,12 @@ bool copy_ends_pageable(uint64_t address)
 
 void copy_ends_note(uint64_t to, uint64_t from, bool is_from_host)
 {
+    const struct allocation *source = alloc_find(from);
+
+    /* What the host looks at may be elsewhere each time, such as the element with the largest
+       number. */
     operands_note_pointer(to);
-    operands_note_pointer(from);
+    operands_note_pointer(source != NULL && alloc_find(to) == NULL ? source->address : from);
     iteration_event(core_context(), is_from_host ? "copy from the host" : "copy",
                     is_from_host ? PERIOD_COPY_IN : PERIOD_OTHER);
 }

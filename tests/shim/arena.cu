@@ -2,7 +2,7 @@
 // come before large ones, and freed parts are used again in other sizes. Each step looks rows of a
 // table up, and adds gradients to rows of another one, by indices in the same allocation. Moments
 // of the gradients are in an allocation of their own, so that each of the two fits budgets that
-// both do not.
+// both do not. The host looks at another moment after each step.
 //
 //     arena
 //
@@ -115,7 +115,7 @@ static void step(int number, float *table, float *gradients, float *moments, int
 {
     const int count = kLookups * kWidth;
     static unsigned random = 3;
-    float *layers[kLayers], *difference;
+    float *layers[kLayers], *difference, seen;
     std::vector<int> rows(kLookups);
 
     for (int &row : rows) {
@@ -147,6 +147,9 @@ static void step(int number, float *table, float *gradients, float *moments, int
         add_scaled<<<blocks(kRows * kWidth), kThreads>>>(table, moment, -0.01f, kRows * kWidth);
     }
     give(difference);
+    CUDA_CHECK(cudaMemcpy(&seen, moments + (random >> 8) % (kMoments * kRows * kWidth),
+                          sizeof(seen), cudaMemcpyDeviceToHost));
+    printf("step %d: %.9g\n", number, seen);
 }
 
 int main()

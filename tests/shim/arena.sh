@@ -18,6 +18,7 @@ for name in look_up add_rows; do
     grep -Eq "^slice of [^:]*$name[^:]*: launched [0-9]+ times, .*, indices read for 1[0-9]" "$work/report" ||
         fail "the indices of $name are not read"
 done
+[ "$(reported 'iterations: ')" -ge 3 ] || fail "no iterations were found"
 run $((peak * 55 / 100)) --mode guided --recompute "$program"
 run $((peak * 55 / 100)) --mode guided --recompute --strict "$program"
 # All that is copied are parts of the two allocations.
