@@ -33,8 +33,18 @@ void history_add(struct history *history, uint64_t hash, uint64_t wait_ns, bool 
                                .before = *newest - 1,
                                .wait_ns = wait_ns,
                                .count = previous.count + counts,
+                               .crossing = -history->ended,
                                .is_marked = is_marked};
     *newest = ++history->count;
+    history->ended = 0;
+}
+
+void history_span(struct history *history, uint64_t born)
+{
+    if (born + 1 < history->count && history->count - born < HISTORY_EVENTS) {
+        history->events[(born + 1) % HISTORY_EVENTS].crossing++;
+        history->ended++;
+    }
 }
 
 /* Events of a bucket are linked from the newest to the oldest; the links of those that are no

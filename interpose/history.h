@@ -28,6 +28,7 @@ struct history_event {
     uint64_t before;  /* the one before it in its bucket, or HISTORY_NONE */
     uint64_t wait_ns; /* as the caller gave it */
     uint64_t count;   /* of the events that count, up to this one */
+    int64_t crossing; /* how many spans more there are before this event than before the last one */
     bool is_marked;
 };
 
@@ -36,6 +37,7 @@ struct history {
     uint64_t newest[HISTORY_EVENTS];      /* by hash: the newest event of the bucket, plus one */
     uint64_t powers[HISTORY_LONGEST + 1]; /* of the rolling hash's base */
     uint64_t count;                       /* events so far */
+    int64_t ended;                        /* spans since the newest event */
 };
 
 /* Pre: all bytes are zero. */
@@ -43,6 +45,10 @@ void history_init(struct history *history);
 
 void history_add(struct history *history, uint64_t hash, uint64_t wait_ns, bool counts,
                  bool is_marked);
+
+/* A span has ended that began when there were `born` events: something that lasted from the event
+   with that number to the newest one. */
+void history_span(struct history *history, uint64_t born);
 
 /* Pre: the event is one of the newest HISTORY_EVENTS. */
 const struct history_event *history_get(const struct history *history, uint64_t number);

@@ -65,13 +65,31 @@ void period_destroy(struct period *period)
     free(period);
 }
 
-/* Chooses the anchor of a period of `length` events, which the newest events repeat. */
-static struct anchor choose(const struct history *history, uint64_t length)
+/* The fewest allocations that last across the start of an event, among `length` events of which the
+   first is `from`; compared with that event. */
+static int64_t least_crossing(const struct history *history, uint64_t from, uint64_t length)
+{
+    int64_t crossing = 0;
+    int64_t least = 0;
+
+    for (uint64_t i = from + 1; i < from + length; i++) {
+        crossing += history_get(history, i)->crossing;
+        least = crossing < least ? crossing : least;
+    }
+    return least;
+}
+
+/* Chooses the anchor of a period of `length` events, which the newest events repeat; only where the
+   fewest allocations last across it, if asked to. */
+static struct anchor choose_from(const struct history *history, uint64_t length, bool is_narrow)
 {
     uint64_t end = history->count;
     uint64_t last_copy = end - 2 * length;
     uint64_t widest = 0;
     uint64_t longest = 0;
+    /* Of the first repetition, since memory of the last one may be freed later. */
+    int64_t least = least_crossing(history, end - 2 * length, length);
+    int64_t crossing = 0;
     struct anchor anchor = {PERIOD_NONE, 0, 0};
 
     for (uint64_t i = end - 2 * length; i < end; i++) {
@@ -79,6 +97,10 @@ static struct anchor choose(const struct history *history, uint64_t length)
         bool occurs_once = i >= end - length && history_before(history, i) == i - length;
         uint64_t wait_ns = 0;
 
+        if (i > end - length) {
+            crossing += history_get(history, i - length)->crossing;
+        }
+        occurs_once &= !is_narrow || crossing == least;
         if (occurs_once) {
             wait_ns = event->wait_ns + history_get(history, i - length)->wait_ns;
         }
@@ -94,6 +116,13 @@ static struct anchor choose(const struct history *history, uint64_t length)
         last_copy = event->is_marked ? i : last_copy;
     }
     return anchor;
+}
+
+static struct anchor choose(const struct history *history, uint64_t length)
+{
+    struct anchor anchor = choose_from(history, length, true);
+
+    return anchor.kind != PERIOD_NONE ? anchor : choose_from(history, length, false);
 }
 
 /* An anchor as choose finds it. While a repetition that has none goes on, it has the same events,
@@ -274,6 +303,16 @@ enum period_step period_next(struct period *period, const struct period_event *e
         return end(period);
     }
     return PERIOD_GOES_ON;
+}
+
+uint64_t period_events(const struct period *period)
+{
+    return period->history.count;
+}
+
+void period_freed(struct period *period, uint64_t born)
+{
+    history_span(&period->history, born);
 }
 
 bool period_begins_early(struct period *period, bool is_named)

@@ -6,7 +6,8 @@
  * iteration to iteration. A period is found when the last P events equal the P events before them,
  * and eight of them are launches. Its anchor is the event that begins an iteration: one that occurs
  * once in the period. That is the first of the copies from the host, else the event after the
- * longest wait of the host, else any. From then on each anchor begins an iteration at once. An
+ * longest wait of the host, else any; if possible one before which nothing is allocated that is
+ * freed soon after it. From then on each anchor begins an iteration at once. An
  * iteration ends at the next anchor, or when it has had as many events as the longest period with
  * this anchor: what a program does only now and then is in no iteration.
  *
@@ -78,6 +79,13 @@ enum period_step period_next(struct period *period, const struct period_event *e
  * open ends. If the next event is not the anchor, the iteration ends there.
  */
 bool period_begins_early(struct period *period, bool is_named);
+
+/* How many events there have been, for period_freed. */
+uint64_t period_events(const struct period *period);
+
+/* Memory is freed that was allocated when there had been `born` events. No iteration should begin
+   in between, since it would work on other memory each time. */
+void period_freed(struct period *period, uint64_t born);
 
 /* What became of an iteration: it was as expected, or not. Iterations of which neither is known
    need no call. */

@@ -141,7 +141,7 @@ static CUresult take(size_t bytes, uint64_t *address)
         (settings_get()->mode != CAPU_MODE_OFF && is_too_much(bytes))) {
         return DRIVER_OUT_OF_MEMORY;
     }
-    iteration_allocate(core_context());
+    allocation.born = iteration_allocate(core_context());
     result = core_result(take_block(bytes, &allocation.block), "cuMemAlloc");
     if (result == DRIVER_SUCCESS && !ordinals_take(&allocations.ordinals, &allocation.ordinal)) {
         (void)capu_free(core_context(), allocation.block);
@@ -174,7 +174,7 @@ static CUresult give(const struct allocation *allocation)
     CUresult result;
 
     floor_note_allocation(core_context(), allocation->address, true);
-    iteration_free(core_context(), allocation->ordinal);
+    iteration_free(core_context(), allocation->ordinal, allocation->born);
     moved_note(core_context(), allocation);
     result = core_result(capu_free(core_context(), allocation->block), "cuMemFree");
 

@@ -11,6 +11,7 @@ struct allocation {
     void *block;      /* what the library has given; the address is in it */
     uint64_t id;      /* no other allocation has it */
     uint64_t ordinal; /* the lowest number that no other one has now */
+    uint64_t born;    /* as iteration_allocate says */
 };
 
 /* All of them, by address. Valid until the next allocation or free. */

@@ -225,13 +225,16 @@ void iteration_event(capu_context *context, const char *name, enum period_kind k
     }
 }
 
-void iteration_allocate(capu_context *context)
+uint64_t iteration_allocate(capu_context *context)
 {
-    if (is_on() && create() &&
-        period_begins_early(iterations.period,
+    if (!is_on() || !create()) {
+        return 0;
+    }
+    if (period_begins_early(iterations.period,
                             __atomic_load_n(&iterations.names_next, __ATOMIC_RELAXED))) {
         begin(context, NULL);
     }
+    return period_events(iterations.period);
 }
 
 void iteration_close(capu_context *context)
@@ -243,11 +246,14 @@ void iteration_close(capu_context *context)
 
 /* Freeing is no op of the library, and a plan may have the memory for something else after that. An
    op without operands in its place makes an iteration leave its plan in which it is not freed. */
-void iteration_free(capu_context *context, uint64_t ordinal)
+void iteration_free(capu_context *context, uint64_t ordinal, uint64_t born)
 {
     capu_op op = {.size = sizeof(op), .name = "free", .key = ordinal + 1};
     capu_status status;
 
+    if (iterations.period != NULL) {
+        period_freed(iterations.period, born);
+    }
     if (!iterations.is_open) {
         return;
     }

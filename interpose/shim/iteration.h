@@ -33,11 +33,12 @@ void iteration_event(capu_context *context, const char *name, enum period_kind k
 /* The next event begins an iteration, because the user says so. Thread: any, entered or not. */
 void iteration_name_next(void);
 
-/* Memory is about to be allocated, which may be what the next iteration begins with. */
-void iteration_allocate(capu_context *context);
+/* Memory is about to be allocated, which may be what the next iteration begins with. Returns when:
+   for iteration_free. */
+uint64_t iteration_allocate(capu_context *context);
 
 /* An allocation is about to be freed. Plans rely on that, so it is part of the iteration. */
-void iteration_free(capu_context *context, uint64_t ordinal);
+void iteration_free(capu_context *context, uint64_t ordinal, uint64_t born);
 
 /* Ends the open iteration. */
 void iteration_close(capu_context *context);

@@ -558,6 +558,28 @@ START_TEST(closed_iterations_are_not_ended)
 }
 END_TEST
 
+/* The host waits longest in the middle of each step, where memory that the step frees is in use. */
+START_TEST(iterations_begin_where_memory_lasts)
+{
+    size_t begun[2] = {0};
+
+    start(false);
+    for (size_t step = 0; step < 6; step++) {
+        uint64_t born = period_events(run.period);
+
+        launches(LAYERS, 6);
+        run.wait_ns = 1000 + step;
+        launches(UPDATE, 6);
+        begun[1] += run.steps[run.count - 6] == PERIOD_BEGINS;
+        begun[0] += run.steps[run.count - 12] == PERIOD_BEGINS;
+        period_freed(run.period, born);
+    }
+    ck_assert_uint_ge(begun[0], 3);
+    ck_assert_uint_eq(begun[1], 0);
+    finish();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("period");
@@ -580,6 +602,7 @@ int main(void)
     tcase_add_test(cases, iterations_begin_before_their_first_event);
     tcase_add_test(cases, named_iterations_begin_early);
     tcase_add_test(cases, closed_iterations_are_not_ended);
+    tcase_add_test(cases, iterations_begin_where_memory_lasts);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
