@@ -94,12 +94,12 @@ capu_status __wrap_capu_context_create(const capu_config *config, capu_context *
 }
 
 /* Iterations that free different memory look the same. */
-void __real_iteration_free(capu_context *context, uint64_t ordinal);
-void __wrap_iteration_free(capu_context *context, uint64_t ordinal);
-void __wrap_iteration_free(capu_context *context, uint64_t ordinal)
+void __real_iteration_free(capu_context *context, uint64_t ordinal, uint64_t born);
+void __wrap_iteration_free(capu_context *context, uint64_t ordinal, uint64_t born);
+void __wrap_iteration_free(capu_context *context, uint64_t ordinal, uint64_t born)
 {
     if (!is_error("silent_free")) {
-        __real_iteration_free(context, ordinal);
+        __real_iteration_free(context, ordinal, born);
     }
 }
 
