@@ -305,6 +305,14 @@ enum period_step period_next(struct period *period, const struct period_event *e
     return PERIOD_GOES_ON;
 }
 
+bool period_is_missing(const struct period *period)
+{
+    uint64_t last = period->anchor.kind == PERIOD_NONE ? period->resumes
+                                                       : period->anchor.number + 2 * period->length;
+
+    return !period->is_named && period->count > last && period->count - last > PERIOD_PATIENCE;
+}
+
 uint64_t period_events(const struct period *period)
 {
     return period->history.count;

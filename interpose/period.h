@@ -36,6 +36,7 @@ enum {
     PERIOD_FAILURES = 3,    /* in a row, before a pause */
     PERIOD_PAUSE = 16,      /* iterations: the length of the first pause */
     PERIOD_MICRO_STEPS = 4, /* anchors of a shorter period that make one iteration */
+    PERIOD_PATIENCE = 2000, /* events in which a period should be found */
 };
 
 enum period_kind { PERIOD_LAUNCH, PERIOD_COPY_IN, PERIOD_OTHER };
@@ -79,6 +80,9 @@ enum period_step period_next(struct period *period, const struct period_event *e
  * open ends. If the next event is not the anchor, the iteration ends there.
  */
 bool period_begins_early(struct period *period, bool is_named);
+
+/* Whether none has been found for PERIOD_PATIENCE events, nor one that was known has occurred. */
+bool period_is_missing(const struct period *period);
 
 /* How many events there have been, for period_freed. */
 uint64_t period_events(const struct period *period);

@@ -82,6 +82,15 @@ const struct allocation *alloc_above(uint64_t address)
     return after < allocations.count ? &allocations.list[after] : NULL;
 }
 
+void alloc_note_stored(uint64_t address)
+{
+    size_t after = count_up_to(address);
+
+    if (alloc_find(address) != NULL) {
+        allocations.list[after - 1].is_stored = true;
+    }
+}
+
 uint64_t alloc_generation(void)
 {
     return allocations.generation;

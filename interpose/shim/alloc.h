@@ -2,6 +2,7 @@
 #ifndef CAPU_INTERPOSE_SHIM_ALLOC_H
 #define CAPU_INTERPOSE_SHIM_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,7 @@ struct allocation {
     uint64_t id;      /* no other allocation has it */
     uint64_t ordinal; /* the lowest number that no other one has now */
     uint64_t born;    /* as iteration_allocate says */
+    bool is_stored;   /* a launch or a call of a library has stored to it */
 };
 
 /* All of them, by address. Valid until the next allocation or free. */
@@ -26,6 +28,9 @@ const struct allocation *alloc_find_pointer(uint64_t pointer);
 /* The first one that begins above an address, or NULL; the next ones follow it in memory, up
    to the end of the list. */
 const struct allocation *alloc_above(uint64_t address);
+
+/* A launch or a call of a library stores to the allocation that an address is in. */
+void alloc_note_stored(uint64_t address);
 
 /* Changes with each allocation and free. */
 uint64_t alloc_generation(void);

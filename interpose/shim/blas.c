@@ -212,6 +212,7 @@ cublasStatus_t blas_begin_on(CUstream stream, struct operands *operands, const c
     }
     is_captured = capture_takes(stream);
     if (!is_captured) {
+        operands_loosen(operands);
         iteration_event(core_context(), name, PERIOD_LAUNCH);
     }
     result = is_captured ? graph_known_begin(stream) : core_begin(name);

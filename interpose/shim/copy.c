@@ -18,6 +18,8 @@
 #include "interpose/shim/operands.h"
 #include "interpose/shim/real_calls.h"
 
+enum { SMALL_SHARE = 4 }; /* of the budget: what may be copied at once */
+
 struct copy {
     uint64_t to;
     uint64_t from;
@@ -44,15 +46,17 @@ static CUresult copy_others(const struct copy *copy)
                                                    : result;
 }
 
-static CUresult copy_by_driver(const struct copy *copy, bool to_is_ours)
+static CUresult copy_by_driver(const struct copy *copy, bool to_is_ours, bool from_is_ours)
 {
     static const char name[] = "copy";
+    struct operands operands = {0};
     CUresult result;
 
-    if (!core_add(to_is_ours ? copy->to : copy->from, copy->bytes,
-                  to_is_ours ? CAPU_WRITE : CAPU_READ)) {
+    if ((to_is_ours && !core_add(copy->to, copy->bytes, CAPU_WRITE)) ||
+        (from_is_ours && !core_add(copy->from, copy->bytes, CAPU_READ))) {
         return DRIVER_OUT_OF_MEMORY;
     }
+    operands_loosen(&operands);
     result = core_begin(name);
     if (result == DRIVER_SUCCESS) {
         result = core_end(real_calls()->cuMemcpyAsync(copy->to, copy->from, copy->bytes,
@@ -99,6 +103,18 @@ static CUresult copy_by_library(const struct copy *copy, bool from_is_ours)
     return core_result(status, from_is_ours ? "copy on the device" : "upload");
 }
 
+/* Whether the library copies: tensor by tensor, so that what is large needs little room. A small
+   part of data goes by the driver, in an access with the same operands for all parts. */
+static bool is_by_library(const struct copy *copy, bool to_is_ours, bool from_is_ours)
+{
+    uint64_t budget = capu_context_config(core_context())->budget_bytes;
+
+    if (to_is_ours && from_is_ours) {
+        return !operands_is_data(copy->from) || copy->bytes > budget / SMALL_SHARE;
+    }
+    return to_is_ours && copy_ends_pageable(copy->from);
+}
+
 /* At least one end is ours; if only what is read is, the other end is not pageable. */
 static CUresult copy_own(const struct copy *copy, const struct allocation *to,
                          const struct allocation *from)
@@ -110,13 +126,13 @@ static CUresult copy_own(const struct copy *copy, const struct allocation *to,
     if (to != NULL) {
         cut_range(core_context(), copy->to, copy->bytes);
     }
-    if (from != NULL) {
+    if (from != NULL && !operands_is_data(copy->from)) {
         cut_range(core_context(), copy->from, copy->bytes);
     }
     note_need(copy, to != NULL, from != NULL);
-    return to != NULL && (from != NULL || copy_ends_pageable(copy->from))
+    return is_by_library(copy, to != NULL, from != NULL)
                ? copy_by_library(copy, from != NULL)
-               : copy_by_driver(copy, to != NULL);
+               : copy_by_driver(copy, to != NULL, from != NULL);
 }
 
 /* Uploads go through memory of the library, which it waits for once that is full. This much waits

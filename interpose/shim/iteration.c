@@ -15,6 +15,7 @@ static struct {
     struct period *period; /* NULL: not created yet */
     bool has_failed;       /* it could not be created */
     bool is_open;
+    bool is_loose;     /* see iteration_is_loose */
     uint64_t pointers; /* hash of those added for the next event */
     uint64_t wait_ns;  /* atomic: since the last event */
     bool names_next;   /* atomic: the next event begins an iteration */
@@ -63,6 +64,11 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 uint64_t iteration_mix_pointer(uint64_t pointers, uint64_t ordinal, uint64_t offset)
 {
     return mix(mix(pointers + 1, ordinal), offset);
+}
+
+bool iteration_is_loose(void)
+{
+    return iterations.is_loose;
 }
 
 void iteration_add_pointers(uint64_t pointers)
@@ -207,6 +213,7 @@ void iteration_event(capu_context *context, const char *name, enum period_kind k
     event.is_named =
         __atomic_exchange_n(&iterations.names_next, false, __ATOMIC_RELAXED) ||
         (settings_get()->iteration_kernel != NULL && kind == PERIOD_LAUNCH && is_named(name));
+    iterations.is_loose |= period_is_missing(iterations.period);
     switch (period_next(iterations.period, &event)) {
     case PERIOD_BEGINS:
         begin(context, name);

@@ -84,6 +84,7 @@ static CUresult begin(CUfunction function, struct code_kernel *kernel, const str
     if (result != DRIVER_SUCCESS) {
         return result;
     }
+    operands_loosen(&operands);
     iteration_event(core_context(), kernel->name, PERIOD_LAUNCH);
     if (recompute_takes(kernel, launch, &operands)) {
         result = recompute_run(function, kernel, launch, is_run);

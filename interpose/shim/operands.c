@@ -10,8 +10,20 @@
 
 #include <stdlib.h>
 
+void operands_note_stores(const capu_operand *list, size_t count)
+{
+    for (size_t i = 0; i < count && settings_get()->mode == CAPU_MODE_GUIDED; i++) {
+        if (list[i].role != CAPU_READ) {
+            alloc_note_stored((uintptr_t)list[i].address);
+        }
+    }
+}
+
 void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role)
 {
+    const capu_operand operand = capu_operand_of((const void *)(uintptr_t)address, bytes, role);
+
+    operands_note_stores(&operand, 1);
     operands->bytes += bytes;
     operands->has_failed |= !core_add(address, bytes, role);
 }
@@ -33,11 +45,84 @@ uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address)
                : pointers;
 }
 
+/* The allocation of an address, if it is data; NULL: it is not. */
+static const struct allocation *find_data(uint64_t address)
+{
+    const struct allocation *allocation = iteration_is_loose() ? alloc_find(address) : NULL;
+
+    return allocation != NULL && !allocation->is_stored ? allocation : NULL;
+}
+
+bool operands_is_data(uint64_t address)
+{
+    return find_data(address) != NULL;
+}
+
+uint64_t operands_mix_event(uint64_t pointers, uint64_t address)
+{
+    const struct allocation *data = find_data(address);
+
+    return operands_mix_pointer(pointers, data != NULL ? data->address : address);
+}
+
 void operands_note_pointer(uint64_t address)
 {
     if (settings_get()->mode == CAPU_MODE_GUIDED) {
-        iteration_add_pointers(operands_mix_pointer(0, address));
+        iteration_add_pointers(operands_mix_event(0, address));
     }
+}
+
+void operands_widen(uint64_t *address, uint64_t *bytes)
+{
+    const struct allocation *allocation = alloc_find(*address);
+    capu_tensor_state first = {.size = sizeof(first)};
+    capu_tensor_state last = {.size = sizeof(last)};
+    uint64_t begin = allocation->address;
+    uint64_t end = allocation->address + allocation->bytes;
+    void *at = (void *)(uintptr_t)*address;
+
+    if (capu_tensor_query(core_context(), at, &first) != CAPU_OK ||
+        capu_tensor_query(core_context(), (char *)at + *bytes - 1, &last) != CAPU_OK) {
+        return;
+    }
+    begin = (uintptr_t)first.address > begin ? (uintptr_t)first.address : begin;
+    end = (uintptr_t)last.address + last.bytes < end ? (uintptr_t)last.address + last.bytes : end;
+    *address = begin;
+    *bytes = end - begin;
+}
+
+/* An operand with all that is loaded for it anyway, if it is data that is read. */
+static capu_operand loosened(const capu_operand *operand)
+{
+    uint64_t address = (uintptr_t)operand->address;
+    uint64_t bytes = operand->bytes;
+
+    if (operand->role != CAPU_READ || !operands_is_data(address)) {
+        return *operand;
+    }
+    operands_widen(&address, &bytes);
+    return capu_operand_of((const void *)(uintptr_t)address, bytes, CAPU_READ);
+}
+
+void operands_loosen(struct operands *operands)
+{
+    uint64_t bytes = 0;
+    size_t *count;
+    capu_operand *list = core_added(&count);
+
+    if (!iteration_is_loose()) {
+        return;
+    }
+    for (size_t i = 0; i < *count; i++) {
+        bytes += loosened(&list[i]).bytes;
+    }
+    if (bytes > capu_context_config(core_context())->budget_bytes) {
+        return;
+    }
+    for (size_t i = 0; i < *count; i++) {
+        list[i] = loosened(&list[i]);
+    }
+    operands->bytes = bytes;
 }
 
 static int by_address(const void *one, const void *other)
@@ -110,7 +195,7 @@ void operands_add_range(struct operands *operands, uint64_t address, uint64_t by
     }
     left = allocation->bytes - (address - allocation->address);
     bytes = role == CAPU_READ && bytes > left ? left : bytes;
-    if (bytes <= left) {
+    if (bytes <= left && !(role == CAPU_READ && operands_is_data(address))) {
         cut_range(core_context(), address, bytes);
     }
     operands_add(operands, address, bytes, role);

@@ -19,12 +19,29 @@ struct operands {
 void operands_note_pointer(uint64_t address);
 
 /* The hash of the pointers of an event, and one more; for guided mode. */
+uint64_t operands_mix_event(uint64_t pointers, uint64_t address);
+
+/* The hash of pointers, and one more, wherever it lies. */
 uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address);
 
-/* A range within one allocation, as it is. */
+/* Notes which allocations a list stores to. */
+void operands_note_stores(const capu_operand *list, size_t count);
+
+/* Widens a range within one allocation to the tensors that it meets. */
+void operands_widen(uint64_t *address, uint64_t *bytes);
+
+/* Whether an address is in data: in an allocation that no launch stores to, if it does not count
+   where in it a pointer lies (iteration_is_loose). */
+bool operands_is_data(uint64_t address);
+
+/* Widens what is read of data to tensors, so that steps that read different parts have the same
+   operands. Not if the access would not fit the budget then. */
+void operands_loosen(struct operands *operands);
+
+/* A range within one allocation, as it is. What is not only read is noted as stored to. */
 void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role);
 
-/* Several of them. */
+/* Several of them, of which nothing is noted. */
 void operands_add_list(struct operands *operands, const capu_operand *list, size_t count);
 
 /* Makes one operand of those that overlap or are equal: a read if all are, else an update, since it

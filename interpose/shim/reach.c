@@ -26,6 +26,7 @@ struct noted {
     uint64_t count;
     bool is_complete; /* whole writes were sought, or there are none */
     bool has_others;  /* see operands.h */
+    bool is_loose;    /* iteration_is_loose() */
     capu_operand operands[];
 };
 
@@ -331,7 +332,7 @@ static uint64_t find_pointers(const struct code_kernel *kernel)
 
         while (parameters_next(found.block, kernel->roles, &kernel->roles->words[i], &offset,
                                &pointer)) {
-            pointers = operands_mix_pointer(pointers, pointer);
+            pointers = operands_mix_event(pointers, pointer);
         }
     }
     return pointers;
@@ -351,7 +352,8 @@ static void note_operands(bool is_complete, uint64_t written_bytes, uint64_t poi
                                 .pointers = pointers,
                                 .count = found.list.count,
                                 .is_complete = is_complete,
-                                .has_others = found.list.has_others};
+                                .has_others = found.list.has_others,
+                                .is_loose = iteration_is_loose()};
         if (bytes > 0) {
             memcpy(noted->operands, found.list.operands, bytes);
         }
@@ -375,7 +377,7 @@ static bool add_noted(struct reach *reach, const struct launch *launch, struct o
     const struct noted *noted = reach_cache_get(&found.noted, found.key.key, found.key.bytes);
 
     *is_seen = noted != NULL && noted->allocations == alloc_generation();
-    if (!*is_seen || noted->cuts != cut_generation() ||
+    if (!*is_seen || noted->cuts != cut_generation() || noted->is_loose != iteration_is_loose() ||
         (writes ? !noted->is_complete : noted->written_bytes > 0)) {
         return false;
     }
@@ -386,6 +388,15 @@ static bool add_noted(struct reach *reach, const struct launch *launch, struct o
     iteration_add_pointers(noted->pointers);
     operands_add_list(operands, noted->operands, noted->count);
     return true;
+}
+
+/* Adds found.list, which was made for this launch. */
+static void add_found(struct operands *operands)
+{
+    operands_note_stores(found.list.operands, found.list.count);
+    operands_add_list(operands, found.list.operands, found.list.count);
+    operands->has_failed |= found.list.has_failed;
+    operands->has_others |= found.list.has_others;
 }
 
 /* Whether operands can depend on data, so that they hold for one launch only. */
@@ -427,9 +438,7 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
     }
     reach->written_bytes += written_bytes;
     reach->has_written = written_bytes > 0;
-    operands_add_list(operands, found.list.operands, found.list.count);
-    operands->has_failed |= found.list.has_failed;
-    operands->has_others |= found.list.has_others;
+    add_found(operands);
     return result;
 }
 
@@ -460,9 +469,7 @@ CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
     iteration_add_pointers(find_pointers(kernel));
     result =
         reach_list_operands(kernel, launch, found.block, NULL, &found.list, &found.reads, false);
-    operands_add_list(operands, found.list.operands, found.list.count);
-    operands->has_failed |= found.list.has_failed;
-    operands->has_others |= found.list.has_others;
+    add_found(operands);
     return result;
 }
 

@@ -289,28 +289,6 @@ static uint64_t make_relative(const struct reading *reading, const struct slice_
     return bytes;
 }
 
-void reach_widen(uint64_t *address, uint64_t *bytes)
-{
-    const struct allocation *allocation = alloc_find(*address);
-    uint64_t first = *address;
-    uint64_t end = *address + *bytes;
-    uint64_t last = allocation->address + allocation->bytes;
-
-    for (void *at = allocation->block; at != NULL && (uintptr_t)at < *address + *bytes;
-         at = capu_tensor_next(core_context(), at)) {
-        capu_tensor_state state = {.size = sizeof(state)};
-        uint64_t tensor = (uintptr_t)at;
-
-        if (capu_tensor_query(core_context(), at, &state) == CAPU_OK &&
-            tensor + state.bytes > *address) {
-            first = tensor < first ? tensor : first;
-            end = tensor + state.bytes > end ? tensor + state.bytes : end;
-        }
-    }
-    *address = first > allocation->address ? first : allocation->address;
-    *bytes = (end < last ? end : last) - *address;
-}
-
 /* Counts runs for launches with the same pointers that have found other tensors than before. */
 static void note_tensors(const struct reading *reading, const struct slice_result *ranges)
 {
@@ -332,7 +310,7 @@ static void note_tensors(const struct reading *reading, const struct slice_resul
         uint64_t bytes = ranges[i].end - ranges[i].lowest;
 
         if (ranges[i].end != 0 && alloc_find(address) != NULL) {
-            reach_widen(&address, &bytes);
+            operands_widen(&address, &bytes);
             site.tensors = operands_mix_pointer(site.tensors, address);
             site.tensors = operands_mix_pointer(site.tensors, address + bytes - 1);
         }

@@ -11,6 +11,7 @@
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
 #include "interpose/shim/log.h"
+#include "interpose/shim/operands.h"
 #include "interpose/shim/reach_parts.h"
 
 #include "base/array.h"
@@ -119,7 +120,7 @@ static void add_wholes(const struct call *call, uint64_t words)
 static void add_part(const struct range *range, uint64_t address, uint64_t bytes)
 {
     if (range->call->widens && !range->is_lasting) {
-        reach_widen(&address, &bytes);
+        operands_widen(&address, &bytes);
     }
     add(range->call, address, bytes, range->role, range->is_read);
 }
@@ -216,7 +217,7 @@ static CUresult add_exact(const struct range *range)
         return DRIVER_SUCCESS;
     }
     if (is_in(range, met)) {
-        if (range->is_lasting && range->call->cuts) {
+        if (range->is_lasting && range->call->cuts && !operands_is_data(range->lowest)) {
             cut_part(core_context(), range->lowest, range->end - range->lowest);
         }
         add_part(range, range->lowest, range->end - range->lowest);

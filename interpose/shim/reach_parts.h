@@ -150,9 +150,6 @@ uint64_t reach_find_writes(struct reach_list *list, const struct reach_list *rea
 
 /* reach_data.c */
 
-/* Widens a range in one of the program's allocations to the tensors that it meets. */
-void reach_widen(uint64_t *address, uint64_t *bytes);
-
 /* Reads the data on which addresses of a launch depend, if that pays: the result of each report of
    the second slice, given those of the first and the operands that follow from them. Returns the
    words of which these are all accesses, as bits; 0: it was not done. *widens: operands should be

@@ -580,6 +580,35 @@ START_TEST(iterations_begin_where_memory_lasts)
 }
 END_TEST
 
+/* Whether a period is missing after so many events that are all different. */
+static bool is_missing_after(size_t count)
+{
+    static uint64_t next = 1000000;
+
+    for (size_t i = 0; i < count; i++) {
+        emit(PERIOD_LAUNCH, next++, false);
+    }
+    return period_is_missing(run.period);
+}
+
+/* A period is missing after so many events without one, also if one was known before. */
+START_TEST(a_missing_period_is_noticed)
+{
+    start(false);
+    ck_assert(!is_missing_after(PERIOD_PATIENCE));
+    ck_assert(is_missing_after(1));
+    for (int i = 0; i < 3; i++) {
+        train();
+    }
+    ck_assert(!is_missing_after(PERIOD_PATIENCE));
+    ck_assert(is_missing_after(2 * TRAIN_EVENTS));
+    finish();
+    start(true);
+    ck_assert(!is_missing_after(2 * PERIOD_PATIENCE));
+    finish();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("period");
@@ -603,6 +632,7 @@ int main(void)
     tcase_add_test(cases, named_iterations_begin_early);
     tcase_add_test(cases, closed_iterations_are_not_ended);
     tcase_add_test(cases, iterations_begin_where_memory_lasts);
+    tcase_add_test(cases, a_missing_period_is_noticed);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
