@@ -23,12 +23,16 @@
 #include <string.h>
 
 /* The alignment that programs see on GPUs. */
-enum { ALIGNMENT = 512 };
+enum {
+    ALIGNMENT = 512,
+    MANY_PLACES = 16, /* of an allocation, to which pointers have led one after the other */
+};
 
 static struct {
     struct allocation *list; /* by address */
     size_t count, capacity;
-    uint64_t bytes; /* of all of them */
+    size_t data_count; /* of those that look like data */
+    uint64_t bytes;    /* of all of them */
     uint64_t generation;
     uint64_t peak_bytes;
     struct ordinals ordinals;
@@ -59,13 +63,18 @@ const struct allocation *alloc_list(size_t *count)
     return allocations.list;
 }
 
-const struct allocation *alloc_find(uint64_t address)
+static struct allocation *find(uint64_t address)
 {
     size_t after = count_up_to(address);
-    const struct allocation *allocation = after > 0 ? &allocations.list[after - 1] : NULL;
+    struct allocation *allocation = after > 0 ? &allocations.list[after - 1] : NULL;
 
     return allocation != NULL && address - allocation->address < allocation->bytes ? allocation
                                                                                    : NULL;
+}
+
+const struct allocation *alloc_find(uint64_t address)
+{
+    return find(address);
 }
 
 const struct allocation *alloc_find_pointer(uint64_t pointer)
@@ -82,13 +91,44 @@ const struct allocation *alloc_above(uint64_t address)
     return after < allocations.count ? &allocations.list[after] : NULL;
 }
 
+static bool is_data(const struct allocation *allocation)
+{
+    return allocation->place_count >= MANY_PLACES && !allocation->is_stored;
+}
+
 void alloc_note_stored(uint64_t address)
 {
-    size_t after = count_up_to(address);
+    struct allocation *allocation = find(address);
 
-    if (alloc_find(address) != NULL) {
-        allocations.list[after - 1].is_stored = true;
+    if (allocation != NULL) {
+        allocations.data_count -= is_data(allocation);
+        allocation->is_stored = true;
     }
+}
+
+const struct allocation *alloc_note_place(uint64_t address)
+{
+    struct allocation *allocation = find(address);
+
+    if (allocation != NULL && allocation->place_count < MANY_PLACES &&
+        allocation->place != address - allocation->address) {
+        allocation->place = address - allocation->address;
+        allocation->place_count++;
+        allocations.data_count += is_data(allocation);
+    }
+    return allocation;
+}
+
+const struct allocation *alloc_find_data(uint64_t address)
+{
+    const struct allocation *allocation = alloc_has_data() ? find(address) : NULL;
+
+    return allocation != NULL && is_data(allocation) ? allocation : NULL;
+}
+
+bool alloc_has_data(void)
+{
+    return allocations.data_count > 0;
 }
 
 uint64_t alloc_generation(void)
@@ -190,6 +230,7 @@ static CUresult give(const struct allocation *allocation)
     if (result == DRIVER_SUCCESS) {
         ordinals_give(&allocations.ordinals, allocation->ordinal);
         allocations.bytes -= allocation->bytes;
+        allocations.data_count -= is_data(allocation);
         allocations.count--;
         allocations.generation++;
         memmove(&allocations.list[place], &allocations.list[place + 1],

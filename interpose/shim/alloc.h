@@ -9,11 +9,13 @@
 struct allocation {
     uint64_t address; /* as the program knows it */
     uint64_t bytes;
-    void *block;      /* what the library has given; the address is in it */
-    uint64_t id;      /* no other allocation has it */
-    uint64_t ordinal; /* the lowest number that no other one has now */
-    uint64_t born;    /* as iteration_allocate says */
-    bool is_stored;   /* a launch or a call of a library has stored to it */
+    void *block;          /* what the library has given; the address is in it */
+    uint64_t id;          /* no other allocation has it */
+    uint64_t ordinal;     /* the lowest number that no other one has now */
+    uint64_t born;        /* as iteration_allocate says */
+    uint64_t place;       /* to which a pointer has led last, from its start */
+    uint32_t place_count; /* pointers that have led to another place than the one before */
+    bool is_stored;       /* a launch or a call of a library has stored to it */
 };
 
 /* All of them, by address. Valid until the next allocation or free. */
@@ -31,6 +33,16 @@ const struct allocation *alloc_above(uint64_t address);
 
 /* A launch or a call of a library stores to the allocation that an address is in. */
 void alloc_note_stored(uint64_t address);
+
+/* Notes where an event's pointer leads. Its allocation; NULL: it is not ours. */
+const struct allocation *alloc_note_place(uint64_t address);
+
+/* The allocation of an address, if it looks like data: pointers lead to many places in it, and
+   nothing stores to it but copies. NULL: it does not. */
+const struct allocation *alloc_find_data(uint64_t address);
+
+/* Whether there is any. */
+bool alloc_has_data(void);
 
 /* Changes with each allocation and free. */
 uint64_t alloc_generation(void);

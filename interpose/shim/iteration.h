@@ -20,8 +20,8 @@
 /* The hash of pointers and one more: which allocation it lies in, and where. Of none it is 0. */
 uint64_t iteration_mix_pointer(uint64_t pointers, uint64_t ordinal, uint64_t offset);
 
-/* Whether it no longer counts where in an allocation a pointer lies, if no launch stores to the
-   allocation: steps that each take another part of data on the device have no period otherwise. */
+/* Whether it no longer counts where in data (alloc_find_data) a pointer lies: steps that each take
+   another part of it have no period otherwise. */
 bool iteration_is_loose(void);
 
 /* Adds pointers to the next event, by their hash. */

@@ -45,24 +45,19 @@ uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address)
                : pointers;
 }
 
-/* The allocation of an address, if it is data; NULL: it is not. */
-static const struct allocation *find_data(uint64_t address)
-{
-    const struct allocation *allocation = iteration_is_loose() ? alloc_find(address) : NULL;
-
-    return allocation != NULL && !allocation->is_stored ? allocation : NULL;
-}
-
 bool operands_is_data(uint64_t address)
 {
-    return find_data(address) != NULL;
+    return iteration_is_loose() && alloc_find_data(address) != NULL;
 }
 
 uint64_t operands_mix_event(uint64_t pointers, uint64_t address)
 {
-    const struct allocation *data = find_data(address);
+    const struct allocation *allocation = alloc_note_place(address);
 
-    return operands_mix_pointer(pointers, data != NULL ? data->address : address);
+    return allocation == NULL ? pointers
+                              : iteration_mix_pointer(
+                                    pointers, allocation->ordinal,
+                                    operands_is_data(address) ? 0 : address - allocation->address);
 }
 
 void operands_note_pointer(uint64_t address)
@@ -110,7 +105,7 @@ void operands_loosen(struct operands *operands)
     size_t *count;
     capu_operand *list = core_added(&count);
 
-    if (!iteration_is_loose()) {
+    if (!iteration_is_loose() || !alloc_has_data()) {
         return;
     }
     for (size_t i = 0; i < *count; i++) {

@@ -30,8 +30,7 @@ void operands_note_stores(const capu_operand *list, size_t count);
 /* Widens a range within one allocation to the tensors that it meets. */
 void operands_widen(uint64_t *address, uint64_t *bytes);
 
-/* Whether an address is in data: in an allocation that no launch stores to, if it does not count
-   where in it a pointer lies (iteration_is_loose). */
+/* Whether an address is in data of which it does not count where a pointer lies. */
 bool operands_is_data(uint64_t address);
 
 /* Widens what is read of data to tensors, so that steps that read different parts have the same
