@@ -18,8 +18,6 @@
 #include "interpose/shim/operands.h"
 #include "interpose/shim/real_calls.h"
 
-enum { SMALL_SHARE = 4 }; /* of the budget: what may be copied at once */
-
 struct copy {
     uint64_t to;
     uint64_t from;
@@ -103,14 +101,17 @@ static CUresult copy_by_library(const struct copy *copy, bool from_is_ours)
     return core_result(status, from_is_ours ? "copy on the device" : "upload");
 }
 
-/* Whether the library copies: tensor by tensor, so that what is large needs little room. A small
-   part of data goes by the driver, in an access with the same operands for all parts. */
+/* Whether the library copies: tensor by tensor, so that what is large needs little room. Parts of
+   data go by the driver, in an access with the same operands for all parts, if there is room. */
 static bool is_by_library(const struct copy *copy, bool to_is_ours, bool from_is_ours)
 {
     uint64_t budget = capu_context_config(core_context())->budget_bytes;
 
     if (to_is_ours && from_is_ours) {
-        return !operands_is_data(copy->from) || copy->bytes > budget / SMALL_SHARE;
+        return !operands_is_data(copy->from) ||
+               operands_tensor_bytes(copy->to, copy->bytes) +
+                       operands_tensor_bytes(copy->from, copy->bytes) >
+                   budget / 2;
     }
     return to_is_ours && copy_ends_pageable(copy->from);
 }

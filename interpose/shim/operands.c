@@ -72,52 +72,51 @@ void operands_widen(uint64_t *address, uint64_t *bytes)
     const struct allocation *allocation = alloc_find(*address);
     capu_tensor_state first = {.size = sizeof(first)};
     capu_tensor_state last = {.size = sizeof(last)};
-    uint64_t begin = allocation->address;
-    uint64_t end = allocation->address + allocation->bytes;
     void *at = (void *)(uintptr_t)*address;
+    uint64_t begin;
+    uint64_t end;
 
-    if (capu_tensor_query(core_context(), at, &first) != CAPU_OK ||
+    if (allocation == NULL || capu_tensor_query(core_context(), at, &first) != CAPU_OK ||
         capu_tensor_query(core_context(), (char *)at + *bytes - 1, &last) != CAPU_OK) {
         return;
     }
-    begin = (uintptr_t)first.address > begin ? (uintptr_t)first.address : begin;
-    end = (uintptr_t)last.address + last.bytes < end ? (uintptr_t)last.address + last.bytes : end;
+    begin = (uintptr_t)first.address;
+    begin = begin > allocation->address ? begin : allocation->address;
+    end = (uintptr_t)last.address + last.bytes;
+    end = end - allocation->address < allocation->bytes ? end
+                                                        : allocation->address + allocation->bytes;
     *address = begin;
     *bytes = end - begin;
 }
 
-/* An operand with all that is loaded for it anyway, if it is data that is read. */
-static capu_operand loosened(const capu_operand *operand)
+uint64_t operands_tensor_bytes(uint64_t address, uint64_t bytes)
 {
-    uint64_t address = (uintptr_t)operand->address;
-    uint64_t bytes = operand->bytes;
-
-    if (operand->role != CAPU_READ || !operands_is_data(address)) {
-        return *operand;
-    }
     operands_widen(&address, &bytes);
-    return capu_operand_of((const void *)(uintptr_t)address, bytes, CAPU_READ);
+    return bytes;
 }
 
 void operands_loosen(struct operands *operands)
 {
-    uint64_t bytes = 0;
+    uint64_t budget = iteration_is_loose() && alloc_has_data()
+                          ? capu_context_config(core_context())->budget_bytes
+                          : 0;
+    uint64_t needed = 0;
     size_t *count;
     capu_operand *list = core_added(&count);
 
-    if (!iteration_is_loose() || !alloc_has_data()) {
-        return;
+    for (size_t i = 0; i < *count && budget > 0; i++) {
+        needed += operands_tensor_bytes((uintptr_t)list[i].address, list[i].bytes);
     }
-    for (size_t i = 0; i < *count; i++) {
-        bytes += loosened(&list[i]).bytes;
+    for (size_t i = 0; i < *count && needed < budget / 2; i++) {
+        uint64_t address = (uintptr_t)list[i].address;
+        uint64_t bytes = list[i].bytes;
+
+        if (list[i].role == CAPU_READ && operands_is_data(address)) {
+            operands_widen(&address, &bytes);
+            operands->bytes += bytes - list[i].bytes;
+            list[i] = capu_operand_of((const void *)(uintptr_t)address, bytes, CAPU_READ);
+        }
     }
-    if (bytes > capu_context_config(core_context())->budget_bytes) {
-        return;
-    }
-    for (size_t i = 0; i < *count; i++) {
-        list[i] = loosened(&list[i]);
-    }
-    operands->bytes = bytes;
 }
 
 static int by_address(const void *one, const void *other)

@@ -33,8 +33,12 @@ void operands_widen(uint64_t *address, uint64_t *bytes);
 /* Whether an address is in data of which it does not count where a pointer lies. */
 bool operands_is_data(uint64_t address);
 
+/* The bytes of these tensors. */
+uint64_t operands_tensor_bytes(uint64_t address, uint64_t bytes);
+
 /* Widens what is read of data to tensors, so that steps that read different parts have the same
-   operands. Not if the access would not fit the budget then. */
+   operands. Not if the tensors of the access take more than half the budget: where it does not fit,
+   they are cut at the borders of operands. */
 void operands_loosen(struct operands *operands);
 
 /* A range within one allocation, as it is. What is not only read is noted as stored to. */
