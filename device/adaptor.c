@@ -41,24 +41,25 @@ static void after(struct adaptor *adaptor, const struct adaptor_call *call, capu
     }
 }
 
-/* The body of a slot that returns a status, and of one that does not. */
-#define PASS_ON(NAME, call_bytes, call_stream, inner_call)                          \
-    struct adaptor *adaptor = adaptor_of(device);                                   \
-    struct device *inner = adaptor->inner;                                          \
-    const struct adaptor_call call = {ADAPTOR_##NAME, (call_bytes), (call_stream)}; \
-    capu_status status = before(adaptor, &call);                                    \
-    if (status == CAPU_OK) {                                                        \
-        status = inner->table->inner_call;                                          \
-        after(adaptor, &call, status);                                              \
-    }                                                                               \
+/* The body of a slot that returns a status, and of one that does not. After the inner call come the
+   other fields of the adaptor_call. */
+#define PASS_ON(NAME, inner_call, ...)                                      \
+    struct adaptor *adaptor = adaptor_of(device);                           \
+    struct device *inner = adaptor->inner;                                  \
+    const struct adaptor_call call = {.slot = ADAPTOR_##NAME, __VA_ARGS__}; \
+    capu_status status = before(adaptor, &call);                            \
+    if (status == CAPU_OK) {                                                \
+        status = inner->table->inner_call;                                  \
+        after(adaptor, &call, status);                                      \
+    }                                                                       \
     return status
 
-#define PASS_ON_VOID(NAME, call_bytes, call_stream, inner_call)                     \
-    struct adaptor *adaptor = adaptor_of(device);                                   \
-    struct device *inner = adaptor->inner;                                          \
-    const struct adaptor_call call = {ADAPTOR_##NAME, (call_bytes), (call_stream)}; \
-    (void)before(adaptor, &call);                                                   \
-    inner->table->inner_call;                                                       \
+#define PASS_ON_VOID(NAME, inner_call, ...)                                 \
+    struct adaptor *adaptor = adaptor_of(device);                           \
+    struct device *inner = adaptor->inner;                                  \
+    const struct adaptor_call call = {.slot = ADAPTOR_##NAME, __VA_ARGS__}; \
+    (void)before(adaptor, &call);                                           \
+    inner->table->inner_call;                                               \
     after(adaptor, &call, CAPU_OK)
 
 static uint64_t page_bytes_of(const struct device *device)
@@ -68,98 +69,102 @@ static uint64_t page_bytes_of(const struct device *device)
 
 static capu_status pass_page_create(struct device *device, device_page *page)
 {
-    PASS_ON(PAGE_CREATE, page_bytes_of(device), NULL, page_create(inner, page));
+    PASS_ON(PAGE_CREATE, page_create(inner, page), .bytes = page_bytes_of(device));
 }
 
 static void pass_page_destroy(struct device *device, device_page page)
 {
-    PASS_ON_VOID(PAGE_DESTROY, page_bytes_of(device), NULL, page_destroy(inner, page));
+    PASS_ON_VOID(PAGE_DESTROY, page_destroy(inner, page), .bytes = page_bytes_of(device),
+                 .pages = &page, .page_count = 1);
 }
 
 static capu_status pass_range_reserve(struct device *device, uint64_t bytes, void **address)
 {
-    PASS_ON(RANGE_RESERVE, bytes, NULL, range_reserve(inner, bytes, address));
+    PASS_ON(RANGE_RESERVE, range_reserve(inner, bytes, address), .bytes = bytes);
 }
 
 static void pass_range_release(struct device *device, void *address, uint64_t bytes)
 {
-    PASS_ON_VOID(RANGE_RELEASE, bytes, NULL, range_release(inner, address, bytes));
+    PASS_ON_VOID(RANGE_RELEASE, range_release(inner, address, bytes), .bytes = bytes,
+                 .to = address);
 }
 
 static capu_status pass_map(struct device *device, void *address, const device_page *pages,
                             size_t count)
 {
-    PASS_ON(MAP, count * page_bytes_of(device), NULL, map(inner, address, pages, count));
+    PASS_ON(MAP, map(inner, address, pages, count), .bytes = count * page_bytes_of(device),
+            .to = address, .pages = pages, .page_count = count);
 }
 
 static capu_status pass_unmap(struct device *device, void *address, size_t count)
 {
-    PASS_ON(UNMAP, count * page_bytes_of(device), NULL, unmap(inner, address, count));
+    PASS_ON(UNMAP, unmap(inner, address, count), .bytes = count * page_bytes_of(device),
+            .to = address, .page_count = count);
 }
 
 static capu_status pass_host_alloc(struct device *device, uint64_t bytes, void **address)
 {
-    PASS_ON(HOST_ALLOC, bytes, NULL, host_alloc(inner, bytes, address));
+    PASS_ON(HOST_ALLOC, host_alloc(inner, bytes, address), .bytes = bytes);
 }
 
 static void pass_host_free(struct device *device, void *address, uint64_t bytes)
 {
-    PASS_ON_VOID(HOST_FREE, bytes, NULL, host_free(inner, address, bytes));
+    PASS_ON_VOID(HOST_FREE, host_free(inner, address, bytes), .bytes = bytes, .to = address);
 }
 
 static capu_status pass_stream_create(struct device *device, enum device_engine engine,
                                       capu_stream *stream)
 {
-    PASS_ON(STREAM_CREATE, 0, NULL, stream_create(inner, engine, stream));
+    PASS_ON(STREAM_CREATE, stream_create(inner, engine, stream), .bytes = 0);
 }
 
 static void pass_stream_destroy(struct device *device, capu_stream stream)
 {
-    PASS_ON_VOID(STREAM_DESTROY, 0, stream, stream_destroy(inner, stream));
+    PASS_ON_VOID(STREAM_DESTROY, stream_destroy(inner, stream), .stream = stream);
 }
 
 static capu_status pass_stream_synchronize(struct device *device, capu_stream stream)
 {
-    PASS_ON(STREAM_SYNCHRONIZE, 0, stream, stream_synchronize(inner, stream));
+    PASS_ON(STREAM_SYNCHRONIZE, stream_synchronize(inner, stream), .stream = stream);
 }
 
 static capu_status pass_event_create(struct device *device, bool with_timing,
                                      struct device_event **event)
 {
-    PASS_ON(EVENT_CREATE, 0, NULL, event_create(inner, with_timing, event));
+    PASS_ON(EVENT_CREATE, event_create(inner, with_timing, event), .bytes = 0);
 }
 
 static void pass_event_destroy(struct device *device, struct device_event *event)
 {
-    PASS_ON_VOID(EVENT_DESTROY, 0, NULL, event_destroy(inner, event));
+    PASS_ON_VOID(EVENT_DESTROY, event_destroy(inner, event), .event = event);
 }
 
 static capu_status pass_event_record(struct device *device, struct device_event *event,
                                      capu_stream stream)
 {
-    PASS_ON(EVENT_RECORD, 0, stream, event_record(inner, event, stream));
+    PASS_ON(EVENT_RECORD, event_record(inner, event, stream), .stream = stream, .event = event);
 }
 
 static capu_status pass_event_query(struct device *device, struct device_event *event)
 {
-    PASS_ON(EVENT_QUERY, 0, NULL, event_query(inner, event));
+    PASS_ON(EVENT_QUERY, event_query(inner, event), .event = event);
 }
 
 static capu_status pass_event_wait(struct device *device, struct device_event *event)
 {
-    PASS_ON(EVENT_WAIT, 0, NULL, event_wait(inner, event));
+    PASS_ON(EVENT_WAIT, event_wait(inner, event), .event = event);
 }
 
 static capu_status pass_stream_follow(struct device *device, capu_stream stream,
                                       struct device_event *event)
 {
-    PASS_ON(STREAM_FOLLOW, 0, stream, stream_follow(inner, stream, event));
+    PASS_ON(STREAM_FOLLOW, stream_follow(inner, stream, event), .stream = stream, .event = event);
 }
 
 static capu_status pass_event_elapsed(struct device *device, struct device_event *from,
                                       struct device_event *to, uint64_t *ns)
 {
-    PASS_ON(EVENT_ELAPSED, 0, NULL, event_elapsed(inner, from, to, ns));
+    PASS_ON(EVENT_ELAPSED, event_elapsed(inner, from, to, ns), .bytes = 0);
 }
 
 static capu_status pass_event_tally(struct device *device, struct device_event *from,
@@ -171,41 +176,44 @@ static capu_status pass_event_tally(struct device *device, struct device_event *
 static capu_status pass_copy_out(struct device *device, capu_stream stream, void *to,
                                  const void *from, uint64_t bytes)
 {
-    PASS_ON(COPY_OUT, bytes, stream, copy_out(inner, stream, to, from, bytes));
+    PASS_ON(COPY_OUT, copy_out(inner, stream, to, from, bytes), .bytes = bytes, .stream = stream,
+            .to = to, .from = from);
 }
 
 static capu_status pass_copy_in(struct device *device, capu_stream stream, void *to,
                                 const void *from, uint64_t bytes)
 {
-    PASS_ON(COPY_IN, bytes, stream, copy_in(inner, stream, to, from, bytes));
+    PASS_ON(COPY_IN, copy_in(inner, stream, to, from, bytes), .bytes = bytes, .stream = stream,
+            .to = to, .from = from);
 }
 
 static capu_status pass_copy_within(struct device *device, capu_stream stream, void *to,
                                     const void *from, uint64_t bytes)
 {
-    PASS_ON(COPY_WITHIN, bytes, stream, copy_within(inner, stream, to, from, bytes));
+    PASS_ON(COPY_WITHIN, copy_within(inner, stream, to, from, bytes), .bytes = bytes,
+            .stream = stream, .to = to, .from = from);
 }
 
 static capu_status pass_fill(struct device *device, capu_stream stream, void *to,
                              unsigned char byte, uint64_t bytes)
 {
-    PASS_ON(FILL, bytes, stream, fill(inner, stream, to, byte, bytes));
+    PASS_ON(FILL, fill(inner, stream, to, byte, bytes), .bytes = bytes, .stream = stream, .to = to);
 }
 
 static capu_status pass_run(struct device *device, capu_stream stream,
                             const struct device_work *work)
 {
-    PASS_ON(RUN, 0, stream, run(inner, stream, work));
+    PASS_ON(RUN, run(inner, stream, work), .stream = stream, .work = work);
 }
 
 static capu_status pass_open(struct device *device, const struct device_grant *grants, size_t count)
 {
-    PASS_ON(OPEN, 0, NULL, open(inner, grants, count));
+    PASS_ON(OPEN, open(inner, grants, count), .bytes = 0);
 }
 
 static capu_status pass_capture_begin(struct device *device, capu_stream stream)
 {
-    PASS_ON(CAPTURE_BEGIN, 0, stream, capture_begin(inner, stream));
+    PASS_ON(CAPTURE_BEGIN, capture_begin(inner, stream), .stream = stream);
 }
 
 /* Work runs again after a failure, too. So a call that is stopped ends the recording, and discards
@@ -215,7 +223,8 @@ static capu_status pass_capture_end(struct device *device, capu_stream stream,
 {
     struct adaptor *adaptor = adaptor_of(device);
     struct device *inner = adaptor->inner;
-    const struct adaptor_call call = {ADAPTOR_CAPTURE_END, 0, stream};
+    const struct adaptor_call call = {
+        .slot = ADAPTOR_CAPTURE_END, .stream = stream, .graph = graph};
     capu_status status = before(adaptor, &call);
     struct device_graph *discarded = NULL;
 
@@ -231,7 +240,7 @@ static capu_status pass_capture_end(struct device *device, capu_stream stream,
 static capu_status pass_graph_launch(struct device *device, struct device_graph *graph,
                                      capu_stream stream)
 {
-    PASS_ON(GRAPH_LAUNCH, 0, stream, graph_launch(inner, graph, stream));
+    PASS_ON(GRAPH_LAUNCH, graph_launch(inner, graph, stream), .stream = stream, .graph = &graph);
 }
 
 static capu_status pass_capture_state(struct device *device, capu_stream stream,

@@ -50,11 +50,18 @@ enum adaptor_slot { ADAPTOR_SLOTS(ADAPTOR_SLOT_ENUMERATOR) ADAPTOR_SLOT_COUNT };
 /* "page_create"; a constant. */
 const char *adaptor_slot_name(enum adaptor_slot slot);
 
-/* One call, as hooks see it. */
+/* One call, as hooks see it. What a slot does not have is 0 or NULL. */
 struct adaptor_call {
     enum adaptor_slot slot;
-    uint64_t bytes;     /* of memory it is about; 0 if none */
-    capu_stream stream; /* NULL if none */
+    uint64_t bytes; /* of memory it is about */
+    capu_stream stream;
+    const void *to;   /* what it writes, maps, unmaps or frees */
+    const void *from; /* what it reads */
+    const device_page *pages;
+    size_t page_count;
+    struct device_event *event;
+    const struct device_work *work;
+    struct device_graph *const *graph; /* after CAPTURE_END: the result */
 };
 
 struct adaptor_hooks {
