@@ -216,12 +216,31 @@ capu_status departure_reserve(capu_context *context)
     return CAPU_OK;
 }
 
-/* Several tensors of an allocation may have copies under way: the last of them counts. */
-static void keep_later(struct lane_position *latest, struct lane_position position)
+/* Several tensors of an allocation may have work under way: the last of each lane counts. There are
+   as many lanes as positions. */
+static void keep_later(struct departure *departure, struct lane_position position)
 {
-    if (!lane_has_passed(position) && position.sequence > latest->sequence) {
+    struct lane_position *latest = departure->after;
+
+    if (lane_has_passed(position)) {
+        return;
+    }
+    while (latest->lane != NULL && latest->lane != position.lane) {
+        latest++;
+    }
+    if (latest->lane == NULL || position.sequence > latest->sequence) {
         *latest = position;
     }
+}
+
+static bool waits_for_copy_out(const capu_context *context, const struct departure *departure)
+{
+    bool waits = false;
+
+    for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
+        waits = waits || departure->after[i].lane == &context->d2h;
+    }
+    return waits;
 }
 
 void departure_bury(capu_context *context, struct allocation *allocation, struct lane_position used)
@@ -230,21 +249,21 @@ void departure_bury(capu_context *context, struct allocation *allocation, struct
 
     ASSERT(departure != NULL && allocation->departure == NULL);
     departure->allocation = allocation;
-    departure->after[0] = used;
+    keep_later(departure, used);
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         if (tensor->state.departure != NULL) {
             departure_cancel(&context->departures, tensor->state.departure);
         }
         swap_drop(context, tensor);
         tensor_list_remove(tensor, RESIDENCY);
-        keep_later(&departure->after[1], tensor->left);
-        keep_later(&departure->after[2], tensor->ready);
+        keep_later(departure, tensor->left);
+        keep_later(departure, tensor->ready);
         departure->page_count += tensor_is_mapped(tensor) ? tensor->page_count : 0;
     }
     allocation->departure = departure;
     departure_append(&context->departures,
-                     departure->after[1].lane != NULL ? &context->departures.copying
-                                                      : &context->departures.leaving,
+                     waits_for_copy_out(context, departure) ? &context->departures.copying
+                                                            : &context->departures.leaving,
                      departure);
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/feedback.h"
 #include "runtime/internal.h"
 #include "runtime/leave.h"
+#include "runtime/order.h"
 #include "runtime/pager.h"
 #include "runtime/recovery.h"
 #include "runtime/replay.h"
@@ -25,24 +26,13 @@ static struct tensor *tensor_at(const capu_context *context, uint32_t index)
     return context->binding.tensors[index].tensor;
 }
 
-/* Makes a lane wait for all work that touches a tensor's pages, on whichever lane that runs. */
-static capu_status follow_all(struct lane *lane, const struct tensor *tensor)
-{
-    capu_status status = lane_follow(lane, tensor->used);
-
-    if (status == CAPU_OK) {
-        status = lane_follow(lane, tensor->left);
-    }
-    return status != CAPU_OK ? status : lane_follow(lane, tensor->ready);
-}
-
 static capu_status follow_previous(capu_context *context, const struct guide *guide,
                                    struct guide_part previous, struct lane *lane)
 {
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; i < previous.count && status == CAPU_OK; i++) {
-        status = follow_all(lane, tensor_at(context, guide->previous[previous.first + i]));
+        status = order_all(lane, tensor_at(context, guide->previous[previous.first + i]));
     }
     return failure_check(context, status, "ordering work after a page's last use");
 }
@@ -191,7 +181,7 @@ static capu_status drop(capu_context *context, const struct guide_item *item)
 static capu_status bring(capu_context *context, struct tensor *tensor)
 {
     capu_status status =
-        failure_check(context, follow_all(&context->h2d, tensor), "ordering a copy");
+        failure_check(context, order_all(&context->h2d, tensor), "ordering a copy");
 
     if (status == CAPU_OK) {
         status = take_pages(context, tensor);
@@ -282,22 +272,13 @@ static capu_status prefetch(capu_context *context, const struct guide *guide,
 /* Compute waits for what an access needs: a copy in, and before a write the copies out. */
 static capu_status follow_copies(capu_context *context, struct tensor *tensor, uint32_t role)
 {
-    capu_status status = CAPU_OK;
-
     if (tensor->ready.lane == NULL && role == CAPU_READ) {
         return CAPU_OK;
     }
-    if (tensor->ready.lane != NULL) {
-        context->operands.has_waited =
-            context->operands.has_waited ||
-            (tracker_is_timing(context) && !lane_has_passed(tensor->ready));
-        status = lane_follow(&context->compute, tensor->ready);
-        tensor->ready = (struct lane_position){0}; /* work that follows `used` follows it, too */
-    }
-    if (status == CAPU_OK && role != CAPU_READ) {
-        status = lane_follow(&context->compute, tensor->left);
-    }
-    return failure_check(context, status, "ordering an op after a copy");
+    context->operands.has_waited = context->operands.has_waited ||
+                                   (tracker_is_timing(context) && !lane_has_passed(tensor->ready));
+    return failure_check(context, order_access(&context->compute, tensor, role),
+                         "ordering an op after a copy");
 }
 
 /* Why an op of the plan runs: the program runs it, it fills in zeros first, or it runs again. */

@@ -15,6 +15,7 @@
 #include "runtime/internal.h"
 #include "runtime/leave.h"
 #include "runtime/lookup.h"
+#include "runtime/order.h"
 #include "runtime/planning.h"
 #include "runtime/recovery.h"
 #include "runtime/resident.h"
@@ -342,7 +343,7 @@ static void settle_access(capu_context *context, const struct access *access,
 {
     struct tensor *tensor = access->tensor;
 
-    tensor->used = end;
+    order_used(tensor, end);
     if (access->role == CAPU_READ) {
         return;
     }

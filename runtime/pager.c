@@ -5,6 +5,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/leave.h"
+#include "runtime/order.h"
 #include "runtime/strict.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
@@ -143,16 +144,18 @@ static capu_status map_span(capu_context *context, struct tensor *tensor)
 
 static capu_status fill_span(capu_context *context, struct tensor *tensor, unsigned char byte)
 {
-    capu_status status = lane_follow(&context->compute, tensor->left);
+    capu_status status = order_access(&context->compute, tensor, CAPU_WRITE);
 
     if (status == CAPU_OK) {
         status = device_fill(context->device, context->compute.stream, tensor->span, byte,
                              tensor->span_bytes);
     }
     if (status == CAPU_OK) {
-        status = tracker_mark_end(context, &tensor->used);
+        status = tracker_mark_end(context, &tensor->written);
     }
-    tensor->written = tensor->used;
+    if (status == CAPU_OK) {
+        order_used(tensor, tensor->written);
+    }
     if (status != CAPU_OK) {
         failure_quiesce(context,
                         &context->compute); /* no position says when the fill has finished */
@@ -188,21 +191,14 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
     return CAPU_OK;
 }
 
-/* Copies the contents back to a span that was just mapped. */
+/* Starts the copy back. Accesses follow it (order.h). */
 static capu_status fetch(capu_context *context, struct tensor *tensor)
 {
     capu_status status =
-        failure_check(context, lane_follow(&context->h2d, tensor->used), "ordering a copy");
+        failure_check(context, order_all(&context->h2d, tensor), "ordering a copy");
 
     if (status == CAPU_OK) {
         status = swap_in(context, tensor);
-    }
-    if (status == CAPU_OK) {
-        status = failure_check(context, lane_follow(&context->compute, tensor->ready),
-                               "ordering an op after a copy");
-        if (status != CAPU_OK) {
-            failure_quiesce(context, &context->h2d);
-        }
     }
     context->operands.has_waited = context->operands.has_waited || status == CAPU_OK;
     return status;

@@ -6,6 +6,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/order.h"
 #include "runtime/split.h"
 
 #include <stdlib.h>
@@ -37,10 +38,16 @@ static capu_status clear_added(capu_context *context, struct tensor *tensor, uin
     if (context->config.clear_fresh == 0 || !is_there) {
         return CAPU_OK;
     }
-    status =
-        device_fill(context->device, context->compute.stream, tensor_end(tensor) - added, 0, added);
+    status = order_access(&context->compute, tensor, CAPU_WRITE);
     if (status == CAPU_OK) {
-        status = tracker_mark_end(context, &tensor->used);
+        status = device_fill(context->device, context->compute.stream, tensor_end(tensor) - added,
+                             0, added);
+    }
+    if (status == CAPU_OK) {
+        status = tracker_mark_end(context, &tensor->written);
+    }
+    if (status == CAPU_OK) {
+        order_used(tensor, tensor->written);
     }
     return failure_check(context, status, "clearing fresh memory");
 }

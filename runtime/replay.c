@@ -6,6 +6,7 @@
 #include "runtime/enqueue.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/order.h"
 #include "runtime/strict.h"
 #include "runtime/strict_watch.h"
 #include "runtime/victims.h"
@@ -80,7 +81,7 @@ static void settle(capu_context *context, const struct guide *guide, uint32_t nu
         if (tensor == NULL) {
             continue;
         }
-        tensor->used = end;
+        order_used(tensor, end);
         if (access->role != CAPU_READ) {
             /* If the program has overwritten it since, what the replay made does not count. */
             tensor->written = end;

@@ -5,6 +5,7 @@
 #include "runtime/access.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/order.h"
 #include "runtime/pager.h"
 
 /* The operands together must fit next to what is always resident. */
@@ -75,16 +76,17 @@ static capu_status make_resident(capu_context *context)
     return status;
 }
 
-/* A write must not overtake a copy out that still reads the tensor. */
+/* Compute waits for the copies of all operands, whether they were just started here or are those
+   that a plan has started for the next iteration. */
 static capu_status follow_copies(capu_context *context)
 {
     struct operands *operands = &context->operands;
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
-        if (operands->accesses[i].role != CAPU_READ) {
-            status = lane_follow(&context->compute, operands->accesses[i].tensor->left);
-        }
+        const struct access *access = &operands->accesses[i];
+
+        status = order_access(&context->compute, access->tensor, access->role);
     }
     return failure_check(context, status, "ordering an op after a copy");
 }

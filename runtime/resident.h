@@ -4,8 +4,8 @@
 
 #include "capuchin/context.h"
 
-/* Makes every access of the current op resident, and makes compute wait for the copies out of what
-   the op writes. Errors as of pager_make_room; OVER_BUDGET also if the op alone is too large. */
+/* Makes every access of the current op resident, and makes compute wait for its copies (order.h).
+   Errors as of pager_make_room; OVER_BUDGET also if the op alone is too large. */
 capu_status resident_make_ready(capu_context *context);
 
 #endif

@@ -18,6 +18,7 @@
 #include "runtime/internal.h"
 #include "runtime/leave.h"
 #include "runtime/lookup.h"
+#include "runtime/order.h"
 #include "runtime/pager.h"
 #include "runtime/recovery.h"
 #include "runtime/swap.h"
@@ -211,7 +212,7 @@ static capu_status remap(capu_context *context, struct split *split)
     capu_status status = lane_synchronize(&context->compute);
 
     if (status == CAPU_OK) {
-        status = lane_wait(old->left);
+        status = order_wait(old);
     }
     if (status == CAPU_OK) {
         status = device_unmap(context->device, old->span, old->page_count);

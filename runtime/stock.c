@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "runtime/failure.h"
+#include "runtime/order.h"
 #include "runtime/strict.h"
 
 static struct bound_tensor *bound_at(capu_context *context, uint32_t index)
@@ -74,12 +75,6 @@ capu_status stock_unmap(capu_context *context, uint32_t index)
     return CAPU_OK;
 }
 
-static bool has_passed(const struct tensor *tensor)
-{
-    return lane_has_passed(tensor->used) && lane_has_passed(tensor->left) &&
-           lane_has_passed(tensor->ready);
-}
-
 /* Unmaps tensors that are leaving and whose work has completed, until the stock has so many pages.
  */
 static capu_status reap(capu_context *context, size_t page_count)
@@ -91,7 +86,7 @@ static capu_status reap(capu_context *context, size_t page_count)
         uint32_t index = next - 1;
 
         next = bound_at(context, index)->next;
-        if (has_passed(bound_at(context, index)->tensor)) {
+        if (order_is_over(bound_at(context, index)->tensor)) {
             status = stock_unmap(context, index);
         }
     }
@@ -100,13 +95,9 @@ static capu_status reap(capu_context *context, size_t page_count)
 
 static capu_status wait_for(capu_context *context, const struct tensor *tensor)
 {
-    const struct lane_position after[] = {tensor->used, tensor->left, tensor->ready};
     uint64_t start = device_now_ns(context->device);
-    capu_status status = CAPU_OK;
+    capu_status status = order_wait(tensor);
 
-    for (size_t i = 0; i < sizeof(after) / sizeof(after[0]) && status == CAPU_OK; i++) {
-        status = lane_wait(after[i]);
-    }
     traffic_host_waited(context, start);
     context->operands.has_waited = true;
     return failure_check(context, status, "waiting for pages");

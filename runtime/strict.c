@@ -2,6 +2,7 @@
 #include "runtime/strict.h"
 
 #include "runtime/failure.h"
+#include "runtime/order.h"
 
 static bool can_guard(const capu_context *context)
 {
@@ -60,9 +61,7 @@ capu_status strict_unmap(capu_context *context, struct tensor *tensor)
     if (!strict_is_on(context)) {
         return CAPU_OK;
     }
-    status = lane_wait(tensor->used);
-    status = status == CAPU_OK ? lane_wait(tensor->left) : status;
-    status = status == CAPU_OK ? lane_wait(tensor->ready) : status;
+    status = order_wait(tensor);
     if (status == CAPU_OK) {
         status = device_unmap(context->device, tensor->span, tensor->page_count);
         TRACKER_ADD(context, unmap_count, 1);

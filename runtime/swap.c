@@ -6,11 +6,12 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/order.h"
 #include "runtime/victims.h"
 
 void swap_give_block(capu_context *context, struct tensor *tensor)
 {
-    /* If compute has followed the copy back (plans clear `ready` then), its last use is later. */
+    /* If compute has used it since the copy back, `ready` is clear and its last use is later. */
     struct lane_position last = tensor->ready.lane != NULL ? tensor->ready : tensor->used;
 
     if (tensor->keeps_block || tensor->host.extent_count == 0) {
@@ -183,10 +184,7 @@ capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_re
     if (status != CAPU_OK) {
         return status;
     }
-    status = lane_follow(&context->d2h, after_reads ? tensor->used : tensor->written);
-    if (status == CAPU_OK) {
-        status = lane_follow(&context->d2h, tensor->ready);
-    }
+    status = order_copy_out(&context->d2h, tensor, after_reads);
     if (status == CAPU_OK) {
         status = copy_span(context, tensor, &context->d2h, true, &tensor->left);
     }
