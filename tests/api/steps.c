@@ -23,6 +23,23 @@ static capu_status run_step(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
+/* What run_step touches, for the check of its order. */
+static size_t ranges_of(const struct device_work *work, struct adaptor_order_range *ranges,
+                        size_t most)
+{
+    const struct step *step = work->arguments;
+    size_t count = 0;
+
+    if (work->run != run_step || most < 2) {
+        return 0;
+    }
+    ranges[count++] = (struct adaptor_order_range){step->to, step->bytes, .is_written = true};
+    if (step->from != NULL) {
+        ranges[count++] = (struct adaptor_order_range){step->from, step->bytes, false};
+    }
+    return count;
+}
+
 static capu_status nothing(capu_stream stream, const void *arguments)
 {
     (void)stream;
@@ -58,6 +75,7 @@ static capu_status run(struct rig *rig, const char *name, const struct step *ste
                   .operands = operands,
                   .operand_count = count};
 
+    rig_ranges = ranges_of;
     return capu_run(rig->context, &op);
 }
 

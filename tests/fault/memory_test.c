@@ -76,6 +76,7 @@ static bool run_with(long n, bool lasting, bool is_guided)
     bool hit;
 
     rig_init(&rig, &(struct rig_options){
+                       .any_order = true,
                        .budget_pages = PROGRAM_BUDGET_PAGES + (is_guided ? 2 : 0),
                        .host_budget_bytes = PROGRAM_HOST_PAGES * RIG_PAGE,
                        .mode = is_guided ? CAPU_MODE_GUIDED : 0,

@@ -122,6 +122,7 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     options.wait_for_plan = true;
     options.budget_pages = PROGRAM_LARGEST_PAGES * 2 + random_draw(&program, 60);
     options.keep_contents = random_draw(&program, 2) == 0;
+    options.is_late = random_draw(&program, 2) == 0;
     program.is_pure = random_draw(&program, 3) > 0;
     rig_init(&program.rig, &options);
     steps = 4 + random_draw(&program, MOST_STEPS);
@@ -141,7 +142,7 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
         run_iteration(&program, i, steps, &captured, totals);
         program.state ^= i << 32;
         if (random_draw(&program, 3) == 0) {
-            random_read(&program);
+            random_visit(&program, 1);
         }
         if (random_draw(&program, 8) == 0) {
             random_work(&program);

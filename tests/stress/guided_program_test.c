@@ -33,6 +33,7 @@ enum { ENOUGH_FOR_CHANGES = 4 };
 struct totals {
     uint64_t first;  /* the first seed, in threads */
     bool has_habits; /* of the programs; see struct habits */
+    bool has_visits; /* they work between iterations, while copies for the next one are under way */
     uint64_t guided;
     uint64_t unplaced; /* of these, under plans without places */
     uint64_t mixed;    /* programs with iterations of two kinds */
@@ -44,6 +45,7 @@ struct totals {
     uint64_t lost;     /* programs ended by a fault or by a lack of host memory */
     uint64_t starved;  /* calls that failed for lack of host memory */
     uint64_t given_up; /* calls that failed because contents were */
+    uint64_t pending;  /* between iterations: calls on tensors with copies under way */
 };
 
 /* Where an iteration departs from the usual steps; at = UINT64_MAX: nowhere. */
@@ -186,11 +188,13 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     uint64_t temporaries;
 
     options.mode = CAPU_MODE_GUIDED;
+    options.is_late = totals->has_visits || random_draw(&program, 2) == 0;
+    program.is_sweeping = totals->has_visits || random_draw(&program, 2) == 0;
     program.is_pure = options.planner != NULL || random_draw(&program, 3) == 0;
     options.planner =
         options.planner != NULL ? options.planner : planners[random_draw(&program, 8)];
     options.wait_for_plan = options.wait_for_plan || random_draw(&program, 4) > 0;
-    options.link_bytes_per_s = random_draw(&program, 3) == 0 ? SLOW_LINK : 0;
+    options.link_bytes_per_s = totals->has_visits || random_draw(&program, 3) == 0 ? SLOW_LINK : 0;
     options.budget_pages = PROGRAM_LARGEST_PAGES * 2 + random_draw(&program, 30);
     options.clear_fresh = random_draw(&program, 4) == 0;
     if (options.host_budget_bytes == SCARCE) {
@@ -200,7 +204,7 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     program.is_short = options.host_budget_bytes != 0;
     options.sample_every = random_draw(&program, 3) == 0 ? 1 : 0;
     rig_init(&program.rig, &options);
-    steps = 4 + random_draw(&program, MOST_STEPS);
+    steps = 4 + random_draw(&program, totals->has_visits ? MOST_STEPS / 4 : MOST_STEPS);
     temporaries = random_draw(&program, 3) == 0 ? random_draw(&program, 4) : 0;
     for (uint64_t i = 0; i < 14; i++) {
         random_allocate(&program);
@@ -225,15 +229,15 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
         program.state = bodies[is_second];
         program.salt = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
         random_turn(&program, is_second ? "validate" : "train");
-        run_iteration(&program, steps, temporaries, &detour, &habits);
+        /* A plan of the second kind does not touch every tensor that it begins with. */
+        run_iteration(&program, is_second ? 1 + steps / 4 : steps, temporaries, &detour, &habits);
         random_turn(&program, NULL);
         random_check(&program);
+        program.state ^= program.salt;
+        random_visit(&program, random_draw(&program, 4) + 2 * totals->has_visits);
         add_report(&program, bodies[1] != bodies[0], totals);
-        if (random_draw(&program, 8) == 0) {
+        if (random_draw(&program, 16) == 0) {
             random_work(&program);
-        }
-        if (random_draw(&program, 4) == 0) {
-            random_read(&program);
         }
         if (random_draw(&program, 24) == 0) {
             random_replace(&program);
@@ -243,6 +247,7 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     totals->lost += program.is_lost;
     totals->starved += program.starved;
     totals->given_up += program.given_up;
+    totals->pending += program.pending;
     random_finish(&program);
 }
 
@@ -253,12 +258,13 @@ static void run_programs(const struct rig_options *options, uint64_t share, stru
            "that left their plan, "
            "%llu replays, %llu tensors brought back, %llu calls repeated, "
            "%llu calls without host memory, %llu calls without contents, "
-           "%llu programs ended early\n",
+           "%llu programs ended early, %llu calls between iterations during copies\n",
            (unsigned long long)totals->guided, (unsigned long long)totals->unplaced,
            (unsigned long long)totals->changes, (unsigned long long)totals->diverged,
            (unsigned long long)totals->replays, (unsigned long long)totals->swaps,
            (unsigned long long)totals->refused, (unsigned long long)totals->starved,
-           (unsigned long long)totals->given_up, (unsigned long long)totals->lost);
+           (unsigned long long)totals->given_up, (unsigned long long)totals->lost,
+           (unsigned long long)totals->pending);
     ck_assert_uint_gt(totals->guided, 0);
     ck_assert(totals->changes > 0 || totals->starved > 0 || totals->mixed < ENOUGH_FOR_CHANGES);
     ck_assert_uint_gt(totals->swaps, 0);
@@ -275,6 +281,16 @@ START_TEST(with_habits)
 {
     run_programs(&(struct rig_options){.strict = _i == 1}, _i == 1 ? 8 : 1,
                  &(struct totals){.has_habits = true});
+}
+END_TEST
+
+/* Calls between iterations on tensors that the plan is copying back for the next iteration. */
+START_TEST(with_visits)
+{
+    struct totals totals = {.has_visits = true};
+
+    run_programs(&(struct rig_options){.wait_for_plan = true}, 1, &totals);
+    ck_assert_uint_gt(totals.pending, 0);
 }
 END_TEST
 
@@ -396,6 +412,7 @@ int main(void)
     tcase_set_timeout(programs, 600);
     tcase_add_test(programs, without_faults);
     tcase_add_loop_test(programs, with_habits, 0, 2);
+    tcase_add_test(programs, with_visits);
     tcase_add_test(programs, strict_mode);
     tcase_add_loop_test(programs, without_places, 0, 4);
     tcase_add_loop_test(programs, replayed_programs, 0, 2);

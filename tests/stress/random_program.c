@@ -87,9 +87,43 @@ bool random_is_starved(struct program *program, capu_status status)
     return true;
 }
 
+/* Whether copies of a tensor may still be under way. */
+static bool has_copies(struct program *program, const struct shadow *shadow)
+{
+    const struct tensor *tensor = tensors_find(&program->rig.context->tensors, shadow->address);
+
+    return !lane_has_passed(tensor->ready) || !lane_has_passed(tensor->left);
+}
+
+/* Between iterations: a persistent tensor, if possible one with copies under way. */
+static struct shadow *pick_visited(struct program *program, size_t first)
+{
+    struct shadow *any = &program->tensors[first];
+
+    for (size_t i = 0; i < program->tensor_count; i++) {
+        struct shadow *tensor = &program->tensors[(first + i) % program->tensor_count];
+
+        if (!tensor->is_transient && first % 4 > 0 && has_copies(program, tensor)) {
+            program->pending += program->rig.context->active != NULL;
+            return tensor;
+        }
+        any = tensor->is_transient ? any : tensor;
+    }
+    return any;
+}
+
 struct shadow *random_pick(struct program *program)
 {
-    return &program->tensors[random_draw(program, program->tensor_count)];
+    size_t first = random_draw(program, program->tensor_count);
+
+    if (program->is_sweeping && program->in_iteration) {
+        /* Three times the same or the next one, then on. */
+        first = (program->picks++ / 3 + first % 2) % program->tensor_count;
+    }
+    if (program->is_visiting) {
+        return pick_visited(program, first);
+    }
+    return &program->tensors[first];
 }
 
 static void check_bytes(struct program *program, const struct shadow *tensor, uint64_t from,
@@ -469,13 +503,20 @@ static void turn_segment(struct program *program)
     program->in_segment = !program->in_segment;
 }
 
-void random_read(struct program *program)
+void random_visit(struct program *program, uint64_t count)
 {
-    const struct shadow *tensor = random_pick(program);
+    program->is_visiting = true;
+    for (uint64_t i = 0; i < count && !program->is_lost; i++) {
+        const struct shadow *tensor = random_pick(program);
 
-    if (tensor->is_defined && !tensor->is_transient) {
-        check_bytes(program, tensor, 0, tensor->count);
+        if (random_draw(program, 2) == 0) {
+            random_work(program);
+        } else if (tensor->is_defined && !tensor->is_transient) {
+            check_bytes(program, tensor, 0, tensor->count);
+        }
+        random_check(program);
     }
+    program->is_visiting = false;
 }
 
 void random_read_late(struct program *program)
@@ -530,6 +571,7 @@ void random_turn(struct program *program, const char *label)
             WORKS(program, capu_iteration_begin(program->rig.context, label));
         }
         program->label = label;
+        program->picks = 0;
         for (size_t i = 0; i < program->tensor_count; i++) {
             program->tensors[i].is_defined &= !program->tensors[i].is_transient;
         }

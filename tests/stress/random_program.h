@@ -50,6 +50,9 @@ struct program {
     size_t blob_count;
     bool in_iteration;
     bool in_segment;
+    bool is_visiting;  /* steps work on persistent tensors */
+    bool is_sweeping;  /* iterations touch the tensors one after the other, as layers do */
+    size_t picks;      /* in the iteration under way */
     uint64_t turns;    /* iterations so far */
     const char *label; /* of the newest */
     struct loss {
@@ -65,6 +68,7 @@ struct program {
     uint64_t given_up; /* calls that failed because a plan had discarded contents */
     uint64_t refused;  /* calls that failed because of a device fault, and were repeated */
     bool is_lost;      /* a failure has ended the context or the program */
+    uint64_t pending;  /* visits of tensors with copies under way, while a plan is active */
     bool is_short;     /* host memory is limited: the bytes of uploads need not be kept */
     capu_graph *graph; /* not NULL: iterations may be captured, so they neither read nor look */
     bool is_captured;  /* the iteration under way is */
@@ -151,8 +155,9 @@ void random_replace(struct program *program);
    followed across a move. */
 void random_resize(struct program *program);
 
-/* Between iterations: reads a persistent tensor. */
-void random_read(struct program *program);
+/* Between iterations: works on persistent tensors, `count` times. Nothing has waited for the
+   iteration: copies that its plan has started for the next one may be under way. */
+void random_visit(struct program *program, uint64_t count);
 
 /* Inside an iteration: reads a transient tensor. */
 void random_read_late(struct program *program);

@@ -27,6 +27,7 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
         options.host_budget_bytes = (4 + random_draw(&program, 60)) * RIG_PAGE;
     }
     options.clear_fresh = random_draw(&program, 4) == 0;
+    options.is_late = random_draw(&program, 2) == 0;
     rig_init(&program.rig, &options);
     if (options.has_faults) {
         random_faults(&program, seed);

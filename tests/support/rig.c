@@ -5,6 +5,7 @@
 #include "device/adaptor_delay.h"
 #include "device/adaptor_fault.h"
 #include "runtime/config.h"
+#include "tests/support/mixing.h"
 
 #include <check.h>
 #include <string.h>
@@ -28,6 +29,37 @@ static struct adaptor_delay_plan delays(uint64_t seed)
        reveals the most mistakes. */
     plan.quiet = kind > 0 ? 64 : 0;
     return plan;
+}
+
+size_t (*rig_ranges)(const struct device_work *work, struct adaptor_order_range *ranges,
+                     size_t most);
+
+/* What an op of the tests touches, for the check of its order. */
+static size_t ranges_of(const struct device_work *work, struct adaptor_order_range *ranges,
+                        size_t most)
+{
+    const struct mixing *mixing = work->arguments;
+    size_t count = 0;
+
+    for (size_t i = 0; work->run == mixing_run && i < mixing->count && i < most; i++) {
+        const struct mixing_operand *operand = &mixing->operands[i];
+
+        ranges[count++] = (struct adaptor_order_range){.address = operand->address,
+                                                       .bytes = operand->bytes,
+                                                       .is_written = operand->role != CAPU_READ};
+    }
+    if (work->run != mixing_run && rig_ranges != NULL) {
+        count = rig_ranges(work, ranges, most);
+    }
+    return count;
+}
+
+static struct device *check_order(struct device *device, bool is_late)
+{
+    const struct adaptor_order_plan plan = {.ranges = ranges_of, .is_late = is_late};
+
+    ck_assert_int_eq(adaptor_order_create(device, &plan, &device), CAPU_OK);
+    return device;
 }
 
 static struct device *create_device(const struct rig_options *options, uint64_t budget)
@@ -61,6 +93,10 @@ void rig_init(struct rig *rig, const struct rig_options *options)
     capu_status status;
 
     memset(rig, 0, sizeof(*rig));
+    if (!options->any_order && !options->is_sim) {
+        device = check_order(device, options->is_late);
+        rig->order = device;
+    }
     if (options->delay_seed != 0) {
         struct adaptor_delay_plan plan = delays(options->delay_seed);
 
@@ -100,6 +136,7 @@ void rig_init(struct rig *rig, const struct rig_options *options)
         config_finish(&complete);
         device_destroy(device);
         rig->faults = NULL;
+        rig->order = NULL;
         return;
     }
     ck_assert_msg(status == CAPU_OK, "context: %s: %s", capu_status_name(status), text);
@@ -121,6 +158,11 @@ void rig_check(const struct rig *rig)
     const char *what = "";
 
     ck_assert_msg(context_validate(rig->context, &what), "the context is inconsistent: %s", what);
+    if (rig->order != NULL) {
+        const char *finding = adaptor_order_finding(rig->order);
+
+        ck_assert_msg(finding == NULL, "wrong order: %s", finding);
+    }
     adaptor_count_read(rig->count, &counts);
     ck_assert_uint_le(counts.pages_peak * RIG_PAGE, rig->context->full_budget_bytes);
     ck_assert_uint_le(counts.pages * RIG_PAGE, config->budget_bytes);

@@ -1,13 +1,15 @@
 /*
  * The context that most tests of the runtime use: on the host device, or on cuda over the fake
  * runtime, with small pages and a small budget. Adaptors around the device count its pages, so that
- * the budget can be checked independently of the library, and inject delays and faults.
+ * the budget can be checked independently of the library, check the order of work, and inject
+ * delays and faults.
  */
 #ifndef CAPU_TESTS_SUPPORT_RIG_H
 #define CAPU_TESTS_SUPPORT_RIG_H
 
 #include "device/device.h"
 #include "runtime/internal.h"
+#include "tests/support/adaptor_order.h"
 
 #include <stdbool.h>
 
@@ -23,7 +25,10 @@ struct rig_options {
     const char *report_path;
     const char *trace_path;
     uint64_t trace_iteration;
-    uint64_t delay_seed;         /* not 0: random delays in the streams */
+    uint64_t delay_seed; /* not 0: random delays in the streams */
+    bool is_late;        /* the host learns that work has completed only where it waits for it */
+    bool any_order; /* the order of work is not checked: allocations fail, and the check needs some.
+                       Nor is it on sim, which has no memory */
     uint64_t link_bytes_per_s;   /* of both links; 0: no throttle */
     uint64_t duplex_bytes_per_s; /* on sim: while the other one is busy; 0: the same */
     bool hides_duplex;           /* the runtime does not know that rate */
@@ -45,6 +50,7 @@ struct rig {
     capu_context *context;
     struct device *count;  /* the outermost adaptor, which counts */
     struct device *faults; /* the fault adaptor; NULL: none */
+    struct device *order;  /* the adaptor that checks the order of work; NULL: none */
 };
 
 /* Creates the device under test: host in tests_rig; in tests_rig_cuda the cuda device over the fake
@@ -59,14 +65,19 @@ extern const struct rig_failure {
     const char *text;
 } rig_failure;
 
+/* What the run functions of a test touch, beside mixing_run; NULL: not known. As `ranges` of
+   adaptor_order_plan. */
+extern size_t (*rig_ranges)(const struct device_work *work, struct adaptor_order_range *ranges,
+                            size_t most);
+
 /* Creates the context, or fails the running test. */
 void rig_init(struct rig *rig, const struct rig_options *options);
 
 /* Checks the context as rig_check does, and destroys it. */
 void rig_finish(struct rig *rig);
 
-/* Fails the running test if the context's data structures are inconsistent, or if the device has
-   held more than the budget. */
+/* Fails the running test if the context's data structures are inconsistent, if the device has held
+   more than the budget, or if work was not ordered as it must be. */
 void rig_check(const struct rig *rig);
 
 /* The most pages that have existed at the device table at once. */
