@@ -1,0 +1,70 @@
+#!/bin/bash
+# waits.sh [FIRST [LAST]]: which suites find that a wait is missing. Makes a copy of the sources in build/seeded, leaves out one wait of
+# waits.txt at a time, builds the suites and runs them as often as `make test` does. Prints a table row for each wait; fails if a wait is
+# found by no suite. Takes about a minute per wait.
+set -u
+cd "${0%/*}/../../.." || exit 2
+root=$PWD
+first=${1:-1} last=${2:-1000}
+copy=$root/build/seeded
+export TEST_EFFORT=${TEST_EFFORT:-5}
+suites=(order guided_program random_program graph_program_cuda guided_program_cuda random_program_cuda)
+api=(strict budget split realloc uploads downloads unplaced small graphs returns returns_cuda graphs_cuda)
+
+mkdir -p "$copy"
+git ls-files -z | tar --null -T - -c | tar -x -C "$copy" || exit 2
+cd "$copy" || exit 2
+cmake --preset debug -B "$copy/out" >out.log 2>&1 || { cat out.log; exit 2; }
+
+# Which programs of a list exist: not every suite runs on both devices.
+programs_of() {
+    local name
+
+    for name in "$@"; do
+        ninja -C out -t targets all | grep -q "^tests/${name}_test: " && echo "tests/${name}_test"
+    done
+}
+
+mapfile -t stress < <(programs_of "${suites[@]/#order/api_order}")
+mapfile -t calls < <(programs_of "${api[@]/#/api_}")
+
+# find_fault: prints the first program that fails.
+find_fault() {
+    local program name
+
+    for program in "${stress[@]}" "${calls[@]}"; do
+        if ! timeout 900 "out/$program" >run.log 2>&1; then
+            name=${program#tests/}
+            echo "${name%_test}"
+            return
+        fi
+    done
+}
+
+ninja -C out "${stress[@]}" "${calls[@]}" >out.log 2>&1 || { tail -30 out.log; exit 2; }
+missed=0
+number=0
+echo "| wait that is left out | file | found first by |"
+echo "| --- | --- | --- |"
+while IFS=$'\t' read -r what file from to; do
+    case $what in '#'*) continue ;; esac
+    number=$((number + 1))
+    [ "$number" -ge "$first" ] && [ "$number" -le "$last" ] || continue
+    cp "$file" was
+    FROM=$from TO=$to perl -0777 -pi -e 's/$ENV{FROM}/$ENV{TO}/' "$file"
+    if cmp -s "$file" was; then
+        echo "| $what | $file | **the line is not there any more** |"
+        missed=$((missed + 1))
+        continue
+    fi
+    if ninja -C out "${stress[@]}" "${calls[@]}" >out.log 2>&1; then
+        found=$(find_fault)
+    else
+        found="**does not build**"
+        missed=$((missed + 1))
+    fi
+    [ -n "$found" ] || { found="**nothing**"; missed=$((missed + 1)); }
+    echo "| $what | $file | $found |"
+    cp was "$file"
+done <"$root/tests/stress/seeded/waits.txt"
+[ "$missed" -eq 0 ]
