@@ -7,7 +7,7 @@ cd "${0%/*}/../../.." || exit 2
 root=$PWD
 first=${1:-1} last=${2:-1000}
 copy=$root/build/seeded
-export TEST_EFFORT=${TEST_EFFORT:-5}
+export TEST_EFFORT=${TEST_EFFORT:-5} CK_TIMEOUT_MULTIPLIER=20
 suites=(order guided_program random_program graph_program_cuda guided_program_cuda random_program_cuda)
 api=(strict budget split realloc uploads downloads unplaced small graphs returns returns_cuda graphs_cuda)
 
@@ -28,14 +28,15 @@ programs_of() {
 mapfile -t stress < <(programs_of "${suites[@]/#order/api_order}")
 mapfile -t calls < <(programs_of "${api[@]/#/api_}")
 
-# find_fault: prints the first program that fails.
+# find_fault: prints the first program that fails, and how.
 find_fault() {
-    local program name
+    local program name message
 
     for program in "${stress[@]}" "${calls[@]}"; do
         if ! timeout 900 "out/$program" >run.log 2>&1; then
             name=${program#tests/}
-            echo "${name%_test}"
+            message=$(sed -n 's/^[^ ]*:[FE]:[^:]*:[^:]*:[0-9]*: //p' run.log | head -1 | cut -c1-60)
+            echo "${name%_test} | ${message//|/}"
             return
         fi
     done
@@ -44,8 +45,8 @@ find_fault() {
 ninja -C out "${stress[@]}" "${calls[@]}" >out.log 2>&1 || { tail -30 out.log; exit 2; }
 missed=0
 number=0
-echo "| wait that is left out | file | found first by |"
-echo "| --- | --- | --- |"
+echo "| wait that is left out | file | found first by | how |"
+echo "| --- | --- | --- | --- |"
 while IFS=$'\t' read -r what file from to; do
     case $what in '#'*) continue ;; esac
     number=$((number + 1))
@@ -53,17 +54,17 @@ while IFS=$'\t' read -r what file from to; do
     cp "$file" was
     FROM=$from TO=$to perl -0777 -pi -e 's/$ENV{FROM}/$ENV{TO}/' "$file"
     if cmp -s "$file" was; then
-        echo "| $what | $file | **the line is not there any more** |"
+        echo "| $what | $file | **the line is not there any more** | |"
         missed=$((missed + 1))
         continue
     fi
     if ninja -C out "${stress[@]}" "${calls[@]}" >out.log 2>&1; then
         found=$(find_fault)
     else
-        found="**does not build**"
+        found="**does not build** |"
         missed=$((missed + 1))
     fi
-    [ -n "$found" ] || { found="**nothing**"; missed=$((missed + 1)); }
+    [ -n "$found" ] || { found="**nothing** |"; missed=$((missed + 1)); }
     echo "| $what | $file | $found |"
     cp was "$file"
 done <"$root/tests/stress/seeded/waits.txt"
