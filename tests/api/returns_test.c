@@ -7,13 +7,8 @@
  * compared, in strict mode, with delayed streams and without places as well, and after a change of
  * plans.
  */
+#include "tests/api/hand_plan.h"
 #include "tests/api/steps.h"
-
-#include "policy/place.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
-#include "runtime/plan_entry.h"
-#include "runtime/planning.h"
 
 enum { LAYER_PAGES = 4, OP_NS = 1000, BUDGET = 4 * LAYER_PAGES };
 
@@ -42,12 +37,6 @@ static const struct step {
 
 enum { OPS = sizeof(ops) / sizeof(ops[0]) };
 
-struct action {
-    enum action_kind kind; /* of a recompute: its only replay is that of MAKE */
-    uint32_t tensor;
-    uint32_t point;
-};
-
 /*
  * In both plans the third tensor returns before the last op, and its eviction at the beginning
  * copies nothing, like that of the second one after it was read. The first one is resident at the
@@ -55,39 +44,39 @@ struct action {
  * of the third is recomputed, so that a replay is the next to read it.
  */
 static const struct plan_text {
-    struct action actions[14];
+    struct hand_action actions[14];
     uint64_t copied_pages;  /* out, per iteration */
     uint64_t dropped_pages; /* evicted without a copy */
     uint64_t fetched_pages;
     uint64_t replays;
 } plans[] = {
-    {{{ACTION_EVICT, THIRD, MAKE},
-      {ACTION_EVICT, FIRST, ADD_FIRST},
-      {ACTION_PREFETCH, SECOND, ADD_SECOND},
-      {ACTION_EVICT, SECOND, ADD_SECOND},
-      {ACTION_PREFETCH, THIRD, GROW_THIRD},
-      {ACTION_EVICT, THIRD, GROW_THIRD},
-      {ACTION_PREFETCH, SECOND, GROW_SECOND},
-      {ACTION_EVICT, SECOND, GROW_SECOND},
-      {ACTION_PREFETCH, FIRST, GROW_FIRST},
-      {ACTION_PREFETCH, THIRD, END}},
+    {{{ACTION_EVICT, THIRD, MAKE, 0},
+      {ACTION_EVICT, FIRST, ADD_FIRST, 0},
+      {ACTION_PREFETCH, SECOND, ADD_SECOND, 0},
+      {ACTION_EVICT, SECOND, ADD_SECOND, 0},
+      {ACTION_PREFETCH, THIRD, GROW_THIRD, 0},
+      {ACTION_EVICT, THIRD, GROW_THIRD, 0},
+      {ACTION_PREFETCH, SECOND, GROW_SECOND, 0},
+      {ACTION_EVICT, SECOND, GROW_SECOND, 0},
+      {ACTION_PREFETCH, FIRST, GROW_FIRST, 0},
+      {ACTION_PREFETCH, THIRD, END, 0}},
      3 * LAYER_PAGES,
      2 * LAYER_PAGES,
      5 * LAYER_PAGES,
      0},
-    {{{ACTION_EVICT, THIRD, MAKE},
-      {ACTION_DROP, MADE, MAKE},
-      {ACTION_EVICT, FIRST, ADD_FIRST},
-      {ACTION_PREFETCH, SECOND, ADD_SECOND},
-      {ACTION_EVICT, SECOND, ADD_SECOND},
-      {ACTION_PREFETCH, THIRD, ADD_MADE},
-      {ACTION_RECOMPUTE, MADE, ADD_MADE},
-      {ACTION_SAVE, THIRD, GROW_THIRD},
-      {ACTION_PREFETCH, SECOND, GROW_SECOND},
-      {ACTION_EVICT, THIRD, GROW_SECOND},
-      {ACTION_EVICT, SECOND, GROW_SECOND},
-      {ACTION_PREFETCH, FIRST, GROW_FIRST},
-      {ACTION_PREFETCH, THIRD, END}},
+    {{{ACTION_EVICT, THIRD, MAKE, 0},
+      {ACTION_DROP, MADE, MAKE, 0},
+      {ACTION_EVICT, FIRST, ADD_FIRST, 0},
+      {ACTION_PREFETCH, SECOND, ADD_SECOND, 0},
+      {ACTION_EVICT, SECOND, ADD_SECOND, 0},
+      {ACTION_PREFETCH, THIRD, ADD_MADE, 0},
+      {ACTION_RECOMPUTE, MADE, ADD_MADE, MAKE},
+      {ACTION_SAVE, THIRD, GROW_THIRD, 0},
+      {ACTION_PREFETCH, SECOND, GROW_SECOND, 0},
+      {ACTION_EVICT, THIRD, GROW_SECOND, 0},
+      {ACTION_EVICT, SECOND, GROW_SECOND, 0},
+      {ACTION_PREFETCH, FIRST, GROW_FIRST, 0},
+      {ACTION_PREFETCH, THIRD, END, 0}},
      3 * LAYER_PAGES,
      3 * LAYER_PAGES,
      5 * LAYER_PAGES,
@@ -212,85 +201,17 @@ static void expect_values(struct loop *loop)
     }
 }
 
-static void fill_plan(struct plan *plan, const struct plan_text *text, bool is_placed,
-                      const struct trace_index *trace_index)
-{
-    struct place_result result;
-    struct error_text error = {""};
-
-    ck_assert_int_eq(plan_init(plan, "returns", PAGES(BUDGET), RIG_PAGE), CAPU_OK);
-    plan->host_bytes = UINT64_MAX;
-    for (size_t i = 0; i < sizeof(text->actions) / sizeof(text->actions[0]); i++) {
-        const struct action *action = &text->actions[i];
-
-        if (i > 0 && action->point == 0) {
-            break;
-        }
-        ck_assert_int_eq(plan_add(plan, action->kind, action->tensor, action->point), CAPU_OK);
-        if (action->kind == ACTION_RECOMPUTE) {
-            ck_assert_int_eq(plan_add_replay(plan, MAKE), CAPU_OK);
-        }
-    }
-    if (is_placed) {
-        ck_assert_msg(place_plan(trace_index, NULL, plan, &result, &error) == CAPU_OK, "%s",
-                      error.text);
-    }
-    ck_assert_msg(validate_plan(trace_index, plan, &error) == CAPU_OK, "%s", error.text);
-}
-
-static const struct record *newest_record(const capu_context *context)
-{
-    const struct record *newest = NULL;
-
-    for (size_t i = 0; i < RECORD_COUNT; i++) {
-        const struct record *record = &context->tracker.records[i];
-
-        if (record->state == RECORD_FINISHED && record->stamp == context->iteration) {
-            newest = record;
-        }
-    }
-    ck_assert_ptr_nonnull(newest);
-    return newest;
-}
-
-/* Keeps the plan for iterations like the last one. Returns how long the model says they take. */
+/* Returns how long the model says that iterations take. */
 static uint64_t give_plan(struct loop *loop, const struct plan_text *text, bool is_placed)
 {
-    capu_context *context = loop->rig.context;
-    struct label_record *label;
-    struct error_text error = {""};
-    struct trace trace;
-    struct trace_index trace_index;
-    struct timeline timeline;
-    struct plan plan;
-    struct plan_entry *entry;
-    uint64_t ns;
+    size_t count = 1;
 
+    while (count < sizeof(text->actions) / sizeof(text->actions[0]) &&
+           text->actions[count].point > 0) {
+        count++;
+    }
     report_of(loop);
-    RIG_OK(&loop->rig, planning_forget(context, loop->tensors[SUM])); /* planning's own plan */
-    label = label_records_find(&context->labels, names_intern(&context->names, "train"));
-    ck_assert_ptr_nonnull(label);
-    ck_assert_int_eq(trace_record_build(context, newest_record(context), true, &trace, &error),
-                     CAPU_OK);
-    ck_assert_int_eq(trace_index_init(&trace_index, &trace, RIG_PAGE, &error), CAPU_OK);
-    fill_plan(&plan, text, is_placed, &trace_index);
-    ck_assert_int_eq(timeline_init(&timeline, &trace_index, &plan, NULL, false, &error), CAPU_OK);
-    ck_assert_int_eq(plan_entry_create(newest_record(context), &entry), CAPU_OK);
-    ck_assert_msg(guide_compile(entry->guide, &trace_index, &plan, &error) == CAPU_OK, "%s",
-                  error.text);
-    ns = timeline.iteration_ns;
-    entry->budget_bytes = PAGES(BUDGET);
-    entry->feedback.predicted_ns = ns;
-    entry->feedback.expected_ns = ns;
-    entry->feedback.ideal_ns = timeline.ideal_ns;
-    entry->feedback.replay_ns = timeline.replay_ns;
-    entry->feedback.round = 100; /* it is not made anew */
-    ck_assert(label_records_add_plan(&context->labels, label, entry, NULL, UINT64_MAX));
-    timeline_finish(&timeline);
-    plan_finish(&plan);
-    trace_index_finish(&trace_index);
-    trace_finish(&trace);
-    return ns;
+    return hand_plan_give(&loop->rig, loop->tensors[SUM], text->actions, count, is_placed);
 }
 
 static void expect_plan(const capu_report *report, const struct plan_text *text)
