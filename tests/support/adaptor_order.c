@@ -210,6 +210,21 @@ static void access_host(struct order *order, size_t actor, enum adaptor_slot slo
     }
 }
 
+/* The host frees memory. Most of it may never have been used. */
+static void free_host(struct order *order, enum adaptor_slot slot, const void *address,
+                      uint64_t bytes)
+{
+    uint64_t first = (uintptr_t)address / HOST_UNIT;
+    uint64_t last = ((uintptr_t)address + bytes - 1) / HOST_UNIT;
+    uint64_t number;
+
+    for (uint64_t unit = first; bytes > 0 && unit <= last; unit++) {
+        if (table_get(&order->host.index, unit, &number)) {
+            access_spot(order, HOST, slot, &order->host.spots[number], address, true);
+        }
+    }
+}
+
 /* Work is enqueued: it comes after all that the host has done or waited for. */
 static size_t enqueue(struct order *order, capu_stream stream)
 {
@@ -377,7 +392,7 @@ static void note_done(struct order *order, const struct adaptor_call *call)
         break;
     case ADAPTOR_HOST_FREE:
         host_steps(order);
-        access_host(order, HOST, call->slot, call->to, call->bytes, true);
+        free_host(order, call->slot, call->to, call->bytes);
         break;
     case ADAPTOR_STREAM_SYNCHRONIZE:
         join(&order->clocks[HOST], &order->clocks[actor_of(order, call->stream)]);
@@ -520,6 +535,33 @@ void adaptor_order_touch(struct device *device, const void *address, uint64_t by
         }
         pthread_mutex_unlock(&order->lock);
     }
+}
+
+uint64_t adaptor_order_last(struct device *device, capu_stream stream, const void *address)
+{
+    struct order *order = adaptor_state(device, &hooks);
+    uint64_t last;
+
+    pthread_mutex_lock(&order->lock);
+    last = spot_at(&order->places, (uintptr_t)address / order->page_bytes)
+               ->read[actor_of(order, stream)];
+    pthread_mutex_unlock(&order->lock);
+    return last;
+}
+
+bool adaptor_order_is_after(struct device *device, capu_stream later, capu_stream earlier,
+                            uint64_t time)
+{
+    struct order *order = adaptor_state(device, &hooks);
+    size_t actor;
+    bool is_after;
+
+    pthread_mutex_lock(&order->lock);
+    actor = actor_of(order, earlier);
+    is_after = order->clocks[HOST].at[actor] >= time ||
+               (later != NULL && order->clocks[actor_of(order, later)].at[actor] >= time);
+    pthread_mutex_unlock(&order->lock);
+    return is_after;
 }
 
 const char *adaptor_order_finding(struct device *device)

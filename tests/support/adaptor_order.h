@@ -43,6 +43,15 @@ capu_status adaptor_order_create(struct device *inner, const struct adaptor_orde
 void adaptor_order_touch(struct device *device, const void *address, uint64_t bytes,
                          bool is_written);
 
+/* The last time that a stream accessed memory through this address; 0: it has not. What a graph
+   launch does counts as done by the stream of the launch. */
+uint64_t adaptor_order_last(struct device *device, capu_stream stream, const void *address);
+
+/* Whether work enqueued next on `later`, or the host (NULL), comes after what `earlier` did at that
+   time. */
+bool adaptor_order_is_after(struct device *device, capu_stream later, capu_stream earlier,
+                            uint64_t time);
+
 /* The first violation; NULL: none, or not such an adaptor. Valid as long as the device. */
 const char *adaptor_order_finding(struct device *device);
 
