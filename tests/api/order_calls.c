@@ -191,8 +191,11 @@ static capu_status copy_from(struct world *world, size_t item)
 static capu_status copy_to(struct world *world, size_t item)
 {
     size_t other = item != world->other ? world->other : world->other - 1;
+    uint64_t bytes = world->items[item].bytes < world->items[other].bytes
+                         ? world->items[item].bytes
+                         : world->items[other].bytes;
 
-    return copy(world, item, 0, other, 0, world->items[item].bytes);
+    return copy(world, item, 0, other, 0, bytes);
 }
 
 static capu_status copy_to_part(struct world *world, size_t item)
@@ -342,6 +345,8 @@ static capu_status begin_or_end(struct world *world, size_t item)
     (void)item;
     if (world->rig.context->in_iteration) {
         world_end(world);
+    } else if (world->graph != NULL) {
+        return world_try_launch(world);
     } else {
         world_begin(world);
     }
@@ -409,7 +414,7 @@ const struct order_call order_calls[] = {
     {"describe", describe},
     {"query, report, print", look},
     {"budget down and up", change_budget},
-    {"begin or end", begin_or_end},
+    {"begin, end, launch", begin_or_end},
     {"go on to its use", go_on},
     {"synchronize", synchronize},
     {NULL, NULL},

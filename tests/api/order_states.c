@@ -184,24 +184,45 @@ static void shared_back(struct world *world)
 
 /* Training with a plan. */
 
-static void train(struct world *world, bool is_placed)
+static void train(struct world *world, struct rig_options options, bool is_placed, bool shares)
 {
-    world_init(world, (struct rig_options){.budget_pages = TRAINING_PAGES,
-                                           .mode = CAPU_MODE_GUIDED,
-                                           .wait_for_plan = true,
-                                           .planner = "lru"});
-    world_make_training(world, is_placed);
+    options.budget_pages = TRAINING_PAGES + (shares ? 2 : 0);
+    options.mode = CAPU_MODE_GUIDED;
+    options.wait_for_plan = true;
+    options.planner = "lru";
+    world_init(world, options);
+    world_make_training(world, is_placed, shares);
     world->other = WORLD_SUM;
 }
 
 static void placed(struct world *world)
 {
-    train(world, true);
+    train(world, (struct rig_options){0}, true, false);
 }
 
 static void unplaced(struct world *world)
 {
-    train(world, false);
+    train(world, (struct rig_options){0}, false, false);
+}
+
+static void placed_strict(struct world *world)
+{
+    train(world, (struct rig_options){.strict = true}, true, false);
+}
+
+static void unplaced_strict(struct world *world)
+{
+    train(world, (struct rig_options){.strict = true}, false, false);
+}
+
+static void placed_shared(struct world *world)
+{
+    train(world, (struct rig_options){0}, true, true);
+}
+
+static void unplaced_shared(struct world *world)
+{
+    train(world, (struct rig_options){0}, false, true);
 }
 
 static void settled(struct world *world)
@@ -245,7 +266,18 @@ static void leave(struct world *world)
     ck_assert_ptr_null(world->rig.context->active);
 }
 
+static void launch(struct world *world)
+{
+    placed(world);
+    world_begin_capture(world);
+    while (world_step(world)) {
+    }
+    world_end(world);
+    RIG_OK(&world->rig, world_try_launch(world));
+}
+
 #define BETWEEN ORDER_BETWEEN
+#define CAPTURED ORDER_CAPTURED
 #define NOWHERE PAGES_NONE
 #define OUT PAGES_PLACED_OUT
 
@@ -395,16 +427,78 @@ static const struct order_state left[] = {
     {NULL, NULL, 0, NULL, 0, 0, 0, false, false, 0},
 };
 
+static const struct order_state planned_pieces[] = {
+    {"both, in", placed_shared, BETWEEN, NULL, WORLD_ROW, PAGES_PLACED, CONTENTS_BOTH, true, false,
+     ORDER_PLAIN},
+    {"both, in, inside", placed_shared, 0, NULL, WORLD_ROW, PAGES_PLACED, CONTENTS_BOTH, true,
+     false, ORDER_PLAIN},
+    {"host", placed_shared, 4, NULL, WORLD_ROW, OUT, CONTENTS_HOST, false, false, ORDER_PLAIN},
+    {"expected", unplaced_shared, BETWEEN, NULL, WORLD_ROW, OUT, CONTENTS_HOST, false, false,
+     ORDER_EXPECTED},
+    {"left", unplaced_shared, 3, NULL, WORLD_ROW, OUT, CONTENTS_HOST, false, false, ORDER_LEFT},
+    {NULL, NULL, 0, NULL, 0, 0, 0, false, false, 0},
+};
+
+static const struct order_state strict[] = {
+    {"both, in", placed_strict, BETWEEN, NULL, WORLD_TABLE, PAGES_PLACED, CONTENTS_BOTH, true,
+     false, ORDER_PLAIN},
+    {"both, out", placed_strict, BETWEEN, NULL, WORLD_MOMENT, PAGES_PLACED, CONTENTS_BOTH, false,
+     true, ORDER_PLAIN},
+    {"host", placed_strict, BETWEEN, NULL, WORLD_WEIGHT, OUT, CONTENTS_HOST, false, false,
+     ORDER_PLAIN},
+    {"inside", placed_strict, 6, NULL, WORLD_WEIGHT, PAGES_PLACED, CONTENTS_BOTH, true, false,
+     ORDER_PLAIN},
+    {"owed", placed_strict, 3, NULL, WORLD_MADE, OUT, CONTENTS_OWED, false, false, ORDER_PLAIN},
+    {"no places", unplaced_strict, BETWEEN, NULL, WORLD_TABLE, PAGES_PLACED, CONTENTS_BOTH, true,
+     false, ORDER_PLAIN},
+    {"no places, inside", unplaced_strict, 6, NULL, WORLD_WEIGHT, PAGES_PLACED, CONTENTS_BOTH, true,
+     false, ORDER_PLAIN},
+    {NULL, NULL, 0, NULL, 0, 0, 0, false, false, 0},
+};
+
+static const struct order_state captured[] = {
+    {"undef", placed, CAPTURED + 4, NULL, WORLD_SCRATCH, PAGES_PLACED, CONTENTS_UNDEFINED, false,
+     false, ORDER_PLAIN},
+    {"device", placed, CAPTURED + 4, NULL, WORLD_END, PAGES_PLACED, CONTENTS_DEVICE, false, false,
+     ORDER_PLAIN},
+    {"zero", placed, CAPTURED + 1, NULL, WORLD_SUM, PAGES_PLACED, CONTENTS_ZERO, false, false,
+     ORDER_PLAIN},
+    {"both, in", placed, CAPTURED + 6, NULL, WORLD_WEIGHT, PAGES_PLACED, CONTENTS_BOTH, true, true,
+     ORDER_PLAIN},
+    {"both, out", placed, CAPTURED + 4, NULL, WORLD_USED, PAGES_PLACED, CONTENTS_BOTH, false, true,
+     ORDER_PLAIN},
+    {"host, out", placed, CAPTURED + 5, NULL, WORLD_MOMENT, OUT, CONTENTS_HOST, false, true,
+     ORDER_PLAIN},
+    {"owed", placed, CAPTURED + 3, NULL, WORLD_MADE, OUT, CONTENTS_OWED, false, false, ORDER_PLAIN},
+    {NULL, NULL, 0, NULL, 0, 0, 0, false, false, 0},
+};
+
+static const struct order_state launched[] = {
+    {"device", launch, BETWEEN, NULL, WORLD_SUM, PAGES_PLACED, CONTENTS_DEVICE, false, false,
+     ORDER_PLAIN},
+    {"both", launch, BETWEEN, NULL, WORLD_TABLE, PAGES_PLACED, CONTENTS_BOTH, false, false,
+     ORDER_PLAIN},
+    {"host, out", launch, BETWEEN, NULL, WORLD_WEIGHT, OUT, CONTENTS_HOST, false, true,
+     ORDER_PLAIN},
+    {NULL, NULL, 0, NULL, 0, 0, 0, false, false, 0},
+};
+
 const struct order_table order_tables[] = {
-    {"Without a plan, between iterations", passive_between},
-    {"Without a plan, inside an iteration", passive_inside},
-    {"Pieces that share pages with their neighbours, without a plan", pieces},
-    {"With a plan, between iterations", placed_between},
-    {"With a plan, inside an iteration", placed_inside},
-    {"With a plan without places, between iterations", unplaced_between},
-    {"With a plan without places, inside an iteration", unplaced_inside},
-    {"After an iteration has left its plan", left},
-    {NULL, NULL},
+    {"Without a plan, between iterations", passive_between, ORDER_ANY_DEVICE},
+    {"Without a plan, inside an iteration", passive_inside, ORDER_ANY_DEVICE},
+    {"Pieces that share pages with their neighbours, without a plan", pieces, ORDER_ANY_DEVICE},
+    {"With a plan, between iterations", placed_between, ORDER_ANY_DEVICE},
+    {"With a plan, inside an iteration", placed_inside, ORDER_ANY_DEVICE},
+    {"With a plan without places, between iterations", unplaced_between, ORDER_ANY_DEVICE},
+    {"With a plan without places, inside an iteration", unplaced_inside, ORDER_ANY_DEVICE},
+    {"After an iteration has left its plan", left, ORDER_ANY_DEVICE},
+    {"Pieces that share pages with their neighbours, with a plan", planned_pieces,
+     ORDER_ANY_DEVICE},
+    {"In strict mode, with a plan", strict, ORDER_CUDA},
+    {"In strict mode, with a plan, on host", strict, ORDER_HOST},
+    {"While an iteration is captured", captured, ORDER_CUDA},
+    {"After a graph was launched", launched, ORDER_CUDA},
+    {NULL, NULL, ORDER_ANY_DEVICE},
 };
 
 static uint64_t last(const struct world *world, const struct lane *lane,
@@ -445,10 +539,12 @@ void order_state_reach(struct world *world, const struct order_state *state)
     const struct tensor *tensor;
 
     state->reach(world);
-    if (state->steps != ORDER_BETWEEN) {
+    if (state->steps >= ORDER_CAPTURED) {
+        world_begin_capture(world);
+    } else if (state->steps != ORDER_BETWEEN) {
         world_begin(world);
     }
-    for (int i = 0; i < state->steps; i++) {
+    for (int i = 0; i < state->steps % ORDER_CAPTURED; i++) {
         ck_assert(world_step(world));
     }
     if (state->then != NULL) {

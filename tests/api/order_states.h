@@ -12,13 +12,14 @@ enum order_more {
     ORDER_LEFT      /* it gave its pages up, and is still mapped */
 };
 
-enum { ORDER_BETWEEN = -1 };
+/* Instead of a number of steps: no iteration begins. With so many steps on top: it is captured. */
+enum { ORDER_BETWEEN = -1, ORDER_CAPTURED = 100 };
 
 struct order_state {
     const char *column;            /* its heading in the table */
     void (*reach)(struct world *); /* makes a world, between iterations */
-    int steps;                     /* then begins an iteration and takes so many; ORDER_BETWEEN */
-    void (*then)(struct world *);  /* then does this; NULL: nothing */
+    int steps; /* then begins an iteration and takes so many, or one of the above */
+    void (*then)(struct world *); /* then does this; NULL: nothing */
     size_t item;
     enum tensor_pages pages;
     enum tensor_contents contents;
@@ -27,10 +28,15 @@ struct order_state {
     enum order_more more;
 };
 
+/* Which devices a table holds for. Only cuda has graphs, and in strict mode host waits more often,
+   since it can guard memory. */
+enum order_needs { ORDER_ANY_DEVICE, ORDER_HOST, ORDER_CUDA };
+
 /* One table of the document. */
 struct order_table {
     const char *title;
     const struct order_state *states; /* ends with a zeroed one */
+    enum order_needs needs;
 };
 
 extern const struct order_table order_tables[]; /* ends with a zeroed one */

@@ -60,6 +60,8 @@ static const struct hand_action plan[] = {
     {ACTION_PREFETCH, ROW, END, 0},       {ACTION_SAVE, MOMENT, END, 0},
 };
 
+enum { PATIENCE = 100 }; /* iterations, until one can be captured */
+
 #define FAST_LINK UINT64_C(100000000000)
 
 static capu_status run_and_wait(capu_stream stream, const void *arguments)
@@ -137,35 +139,50 @@ struct tensor *world_tensor(const struct world *world, size_t item)
     return tensors_find(&world->rig.context->tensors, world->items[item].address);
 }
 
-static uint64_t use_bytes(const struct world *world, const struct use *use)
+/* The op with its operands on the device, or on plain memory. */
+static struct mixing mixing_of(const struct world *world, const struct use *uses, size_t count,
+                               bool is_plain)
 {
-    return use->bytes != 0 ? use->bytes : world->items[use->item].bytes;
+    struct mixing mixing = {.seed = world->seed, .count = count};
+
+    for (size_t i = 0; i < count; i++) {
+        const struct item *item = &world->items[uses[i].item];
+
+        mixing.operands[i] = (struct mixing_operand){
+            .address = (is_plain ? item->plain : item->address) + uses[i].from,
+            .bytes = uses[i].bytes != 0 ? uses[i].bytes : item->bytes,
+            .role = uses[i].role,
+            .written_percent = 50};
+    }
+    return mixing;
 }
 
-/* The same op on plain memory. */
-static void run_plain(struct world *world, struct mixing mixing, const struct use *uses)
+/* The op on plain memory. */
+static void run_plain(struct world *world, const struct use *uses, size_t count)
 {
-    for (size_t i = 0; i < mixing.count; i++) {
+    struct mixing mixing = mixing_of(world, uses, count, true);
+
+    for (size_t i = 0; i < count; i++) {
         struct mixing_operand *operand = &mixing.operands[i];
 
-        operand->address = world->items[uses[i].item].plain + uses[i].from;
         if (operand->role == CAPU_WRITE_CLEARED) {
             memset(operand->address, 0, operand->bytes);
         }
     }
     mixing_run(NULL, &mixing);
-    for (size_t i = 0; i < mixing.count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (uses[i].role != CAPU_READ) {
             world->items[uses[i].item].is_defined = uses[i].role != CAPU_SCRATCH;
             world->items[uses[i].item].may_be_lost = false;
         }
     }
+    world->seed++;
 }
 
 capu_status world_try_run(struct world *world, const char *name, const struct use *uses,
                           size_t count, bool waits)
 {
-    struct mixing mixing = {.seed = world->seed++, .count = count};
+    struct mixing mixing = mixing_of(world, uses, count, false);
     capu_operand operands[MIXING_OPERANDS];
     capu_op op = {.size = sizeof(op),
                   .name = name,
@@ -178,17 +195,13 @@ capu_status world_try_run(struct world *world, const char *name, const struct us
     capu_status status;
 
     for (size_t i = 0; i < count; i++) {
-        unsigned char *address = world->items[uses[i].item].address + uses[i].from;
+        const struct mixing_operand *operand = &mixing.operands[i];
 
-        mixing.operands[i] = (struct mixing_operand){.address = address,
-                                                     .bytes = use_bytes(world, &uses[i]),
-                                                     .role = uses[i].role,
-                                                     .written_percent = 50};
-        operands[i] = capu_operand_of(address, use_bytes(world, &uses[i]), (capu_role)uses[i].role);
+        operands[i] = capu_operand_of(operand->address, operand->bytes, (capu_role)operand->role);
     }
     status = capu_run(world->rig.context, &op);
     if (status == CAPU_OK) {
-        run_plain(world, mixing, uses);
+        run_plain(world, uses, count);
     }
     return status;
 }
@@ -219,7 +232,24 @@ void world_fill(struct world *world, unsigned char *to, uint64_t bytes)
     world->seed++;
 }
 
-void world_make_training(struct world *world, bool is_placed)
+/* ROW becomes the second of three pieces. */
+static void share_row(struct world *world)
+{
+    static const size_t sizes[] = {13000, 13000, 10768};
+    struct item *row = &world->items[WORLD_ROW];
+    size_t whole = world_add(world, sizes[0] + sizes[1] + sizes[2], false);
+    struct item *second = &world->items[whole + 2];
+
+    world_run(world, "init", &(struct use){whole, CAPU_WRITE, 0, 0}, 1);
+    RIG_OK(&world->rig, capu_split_list(world->rig.context, world->items[whole].address, sizes, 3));
+    world_divide(world, whole, sizes, 3);
+    RIG_OK(&world->rig, capu_free(world->rig.context, row->address));
+    free(row->plain);
+    *row = *second;
+    *second = (struct item){.is_piece = true};
+}
+
+void world_make_training(struct world *world, bool is_placed, bool shares)
 {
     for (size_t i = WORLD_TABLE; i <= WORLD_SUM; i++) {
         bool is_transient = i == WORLD_MADE || i == WORLD_USED || i == WORLD_END;
@@ -228,6 +258,9 @@ void world_make_training(struct world *world, bool is_placed)
         if (!is_transient) {
             world_run(world, "init", &(struct use){i, CAPU_WRITE, 0, 0}, 1);
         }
+    }
+    if (shares) {
+        share_row(world);
     }
     world->is_training = true;
     world_iterate(world);
@@ -238,13 +271,18 @@ void world_make_training(struct world *world, bool is_placed)
     ck_assert_int_eq(world->rig.context->active->guide->is_unplaced, !is_placed);
 }
 
+static void forget_transients(struct world *world)
+{
+    for (size_t i = 0; i < world->count; i++) {
+        world->items[i].is_defined = world->items[i].is_defined && !world->items[i].is_transient;
+    }
+}
+
 void world_begin(struct world *world)
 {
     RIG_OK(&world->rig, capu_iteration_begin(world->rig.context, "train"));
     world->step = 0;
-    for (size_t i = 0; i < world->count; i++) {
-        world->items[i].is_defined = world->items[i].is_defined && !world->items[i].is_transient;
-    }
+    forget_transients(world);
 }
 
 bool world_step_uses(const struct world *world, size_t item)
@@ -287,6 +325,45 @@ void world_iterate(struct world *world)
     while (world_step(world)) {
     }
     world_end(world);
+}
+
+void world_begin_capture(struct world *world)
+{
+    if (world->graph == NULL) {
+        RIG_OK(&world->rig, capu_graph_create(world->rig.context, &world->graph));
+    }
+    for (size_t i = 0; i < PATIENCE; i++) {
+        capu_status status = capu_graph_begin(world->graph, "train");
+
+        if (status == CAPU_OK) {
+            world->step = 0;
+            world->is_capturing = true;
+            world->captured_seed = world->seed;
+            forget_transients(world);
+            return;
+        }
+        ck_assert_int_eq(status, CAPU_NOT_READY);
+        world_iterate(world);
+    }
+    ck_abort_msg("no iteration can be captured: %s", capu_last_error(world->rig.context));
+}
+
+capu_status world_try_launch(struct world *world)
+{
+    capu_status status = capu_graph_launch(world->graph);
+    uint64_t seed = world->seed;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    forget_transients(world);
+    world->seed = world->captured_seed;
+    memset(world->items[WORLD_SUM].plain, 0, ITEM_BYTES);
+    for (size_t i = 1; i < STEPS; i++) {
+        run_plain(world, steps[i].uses, steps[i].count);
+    }
+    world->seed = seed;
+    return CAPU_OK;
 }
 
 void world_end(struct world *world)

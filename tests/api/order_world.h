@@ -49,9 +49,10 @@ struct world {
     size_t other; /* an item that is defined, for copies */
     uint64_t seed;
     bool is_training;
-    size_t step; /* of the iteration under way, to come */
-    capu_graph *graph;
+    size_t step;       /* of the iteration under way, to come */
+    capu_graph *graph; /* NULL: none */
     bool is_capturing;
+    uint64_t captured_seed;  /* when the capture began */
     unsigned char *download; /* of the call under test, with what it must contain */
     unsigned char *expected;
     uint64_t download_bytes;
@@ -87,8 +88,9 @@ capu_status world_zero(struct world *world, size_t item, uint64_t from, uint64_t
 /* Bytes for uploads and for the host to write. */
 void world_fill(struct world *world, unsigned char *to, uint64_t bytes);
 
-/* Makes the program one of training iterations, lets it run some and gives it a plan. */
-void world_make_training(struct world *world, bool is_placed);
+/* Makes the program one of training iterations, lets it run some and gives it a plan. `shares`: ROW
+   shares pages with two neighbours. */
+void world_make_training(struct world *world, bool is_placed, bool shares);
 
 /* Begins an iteration, takes its next step and ends it. No step is left: false. Steps on what was
    freed, or is not defined, are skipped. */
@@ -97,6 +99,12 @@ bool world_step(struct world *world);
 bool world_step_uses(const struct world *world, size_t item);
 void world_end(struct world *world);
 void world_iterate(struct world *world);
+
+/* Iterates until one can be captured, and begins to capture it. world_end ends it. */
+void world_begin_capture(struct world *world);
+
+/* Launches what was captured. */
+capu_status world_try_launch(struct world *world);
 
 /* Fails the test unless these items contain what they must, and the context is consistent. */
 void world_check(struct world *world, size_t first, size_t count);
