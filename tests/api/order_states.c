@@ -428,14 +428,14 @@ static const struct order_state left[] = {
 };
 
 static const struct order_state planned_pieces[] = {
-    {"both, in", placed_shared, BETWEEN, NULL, WORLD_ROW, PAGES_PLACED, CONTENTS_BOTH, true, false,
+    {"both, in, out", placed_shared, BETWEEN, NULL, WORLD_ROW, PAGES_PLACED, CONTENTS_BOTH, true,
+     true, ORDER_PLAIN},
+    {"in, out, inside", placed_shared, 0, NULL, WORLD_ROW, PAGES_PLACED, CONTENTS_BOTH, true, true,
      ORDER_PLAIN},
-    {"both, in, inside", placed_shared, 0, NULL, WORLD_ROW, PAGES_PLACED, CONTENTS_BOTH, true,
-     false, ORDER_PLAIN},
-    {"host", placed_shared, 4, NULL, WORLD_ROW, OUT, CONTENTS_HOST, false, false, ORDER_PLAIN},
+    {"host, out", placed_shared, 4, NULL, WORLD_ROW, OUT, CONTENTS_HOST, false, true, ORDER_PLAIN},
     {"expected", unplaced_shared, BETWEEN, NULL, WORLD_ROW, OUT, CONTENTS_HOST, false, false,
      ORDER_EXPECTED},
-    {"left", unplaced_shared, 3, NULL, WORLD_ROW, OUT, CONTENTS_HOST, false, false, ORDER_LEFT},
+    {"left", unplaced_shared, 6, NULL, WORLD_ROW, OUT, CONTENTS_HOST, false, false, ORDER_LEFT},
     {NULL, NULL, 0, NULL, 0, 0, 0, false, false, 0},
 };
 
@@ -446,12 +446,12 @@ static const struct order_state strict[] = {
      true, ORDER_PLAIN},
     {"host", placed_strict, BETWEEN, NULL, WORLD_WEIGHT, OUT, CONTENTS_HOST, false, false,
      ORDER_PLAIN},
-    {"inside", placed_strict, 6, NULL, WORLD_WEIGHT, PAGES_PLACED, CONTENTS_BOTH, true, false,
+    {"inside", placed_strict, 0, NULL, WORLD_TABLE, PAGES_PLACED, CONTENTS_BOTH, true, false,
      ORDER_PLAIN},
     {"owed", placed_strict, 3, NULL, WORLD_MADE, OUT, CONTENTS_OWED, false, false, ORDER_PLAIN},
     {"no places", unplaced_strict, BETWEEN, NULL, WORLD_TABLE, PAGES_PLACED, CONTENTS_BOTH, true,
      false, ORDER_PLAIN},
-    {"no places, inside", unplaced_strict, 6, NULL, WORLD_WEIGHT, PAGES_PLACED, CONTENTS_BOTH, true,
+    {"no places, inside", unplaced_strict, 0, NULL, WORLD_TABLE, PAGES_PLACED, CONTENTS_BOTH, true,
      false, ORDER_PLAIN},
     {NULL, NULL, 0, NULL, 0, 0, 0, false, false, 0},
 };

@@ -14,7 +14,7 @@ enum { MAKE, USE, WORK, MOVE, FILL, ADD, BACK, END };
 
 static const struct {
     const char *name;
-    struct use uses[4];
+    struct use uses[3];
     size_t count;
 } steps[] = {
     {"zero", {{WORLD_SUM, CAPU_WRITE, 0, 0}}, 1},
@@ -22,16 +22,17 @@ static const struct {
     {"use",
      {{WORLD_MADE, CAPU_READ, 0, 0},
       {WORLD_WEIGHT, CAPU_READ, 0, 0},
-      {WORLD_ROW, CAPU_READ, 0, 0},
       {WORLD_USED, CAPU_WRITE, 0, 0}},
-     4},
+     3},
     {"work",
      {{WORLD_USED, CAPU_READ, 0, 0},
       {WORLD_SCRATCH, CAPU_SCRATCH, 0, 0},
       {WORLD_END, CAPU_WRITE, 0, 0}},
      3},
     {"move", {{WORLD_END, CAPU_READ, 0, 0}, {WORLD_MOMENT, CAPU_UPDATE, 0, 0}}, 2},
-    {"add", {{WORLD_USED, CAPU_READ, 0, 0}, {WORLD_SUM, CAPU_UPDATE, 0, 0}}, 2},
+    {"add",
+     {{WORLD_USED, CAPU_READ, 0, 0}, {WORLD_SUM, CAPU_UPDATE, 0, 0}, {WORLD_ROW, CAPU_READ, 0, 0}},
+     3},
     {"back", {{WORLD_MADE, CAPU_READ, 0, 0}, {WORLD_WEIGHT, CAPU_UPDATE, 0, 0}}, 2},
     {"end",
      {{WORLD_SUM, CAPU_READ, 0, 0},
@@ -43,17 +44,20 @@ static const struct {
 enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
 
 /* In the plan, tensors have the numbers of their first accesses. */
-enum { TABLE, MADE, WEIGHT, ROW, USED, SCRATCH, LAST, MOMENT, SUM };
+enum { TABLE, MADE, WEIGHT, USED, SCRATCH, LAST, MOMENT, SUM, ROW };
 
 /* TABLE and ROW come back before the iteration ends: their copies are under way between iterations,
-   or ROW waits for pages. MOMENT is copied out then, and WEIGHT evicted. MADE is recomputed. */
+   or ROW waits for pages. ROW leaves again without a use: another tensor gets its pages while the
+   copy may be under way. MOMENT is copied out between iterations, and WEIGHT evicted. MADE is
+   recomputed. */
 static const struct hand_action plan[] = {
     {ACTION_EVICT, TABLE, MAKE, 0},       {ACTION_EVICT, MOMENT, MAKE, 0},
-    {ACTION_PREFETCH, WEIGHT, USE, 0},    {ACTION_DROP, MADE, USE, 0},
-    {ACTION_EVICT, WEIGHT, USE, 0},       {ACTION_EVICT, ROW, USE, 0},
+    {ACTION_EVICT, ROW, MAKE, 0},         {ACTION_PREFETCH, WEIGHT, USE, 0},
+    {ACTION_DROP, MADE, USE, 0},          {ACTION_EVICT, WEIGHT, USE, 0},
     {ACTION_SAVE, USED, WORK, 0},         {ACTION_PREFETCH, MOMENT, MOVE, 0},
     {ACTION_EVICT, USED, MOVE, 0},        {ACTION_EVICT, MOMENT, MOVE, 0},
-    {ACTION_PREFETCH, USED, ADD, 0},      {ACTION_PREFETCH, WEIGHT, ADD, 0},
+    {ACTION_PREFETCH, USED, ADD, 0},      {ACTION_PREFETCH, ROW, ADD, 0},
+    {ACTION_PREFETCH, WEIGHT, ADD, 0},    {ACTION_EVICT, ROW, ADD, 0},
     {ACTION_PREFETCH, MOMENT, BACK, 0},   {ACTION_PREFETCH, TABLE, BACK, 0},
     {ACTION_RECOMPUTE, MADE, BACK, MAKE}, {ACTION_EVICT, TABLE, BACK, 0},
     {ACTION_EVICT, WEIGHT, BACK, 0},      {ACTION_PREFETCH, TABLE, END, 0},
