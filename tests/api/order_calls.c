@@ -95,7 +95,7 @@ static capu_status access_update(struct world *world, size_t item)
 static capu_status upload_bytes(struct world *world, size_t item, uint64_t from, uint64_t bytes,
                                 bool discards)
 {
-    static unsigned char source[ITEM_BYTES];
+    static unsigned char source[PAGES(2 * ITEM_PAGES)];
     unsigned char *to = world->items[item].address + from;
     capu_status status;
 
