@@ -360,7 +360,7 @@ static const struct order_state placed_inside[] = {
     {"zero", placed, 1, NULL, WORLD_SUM, PAGES_PLACED, CONTENTS_ZERO, false, false, ORDER_PLAIN},
     {"both, in", placed, 0, NULL, WORLD_TABLE, PAGES_PLACED, CONTENTS_BOTH, true, false,
      ORDER_PLAIN},
-    {"both, in 2", placed, 6, NULL, WORLD_WEIGHT, PAGES_PLACED, CONTENTS_BOTH, true, true,
+    {"both, in, out", placed, 6, NULL, WORLD_WEIGHT, PAGES_PLACED, CONTENTS_BOTH, true, true,
      ORDER_PLAIN},
     {"both, out", placed, 4, NULL, WORLD_USED, PAGES_PLACED, CONTENTS_BOTH, false, true,
      ORDER_PLAIN},
