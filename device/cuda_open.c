@@ -6,6 +6,9 @@
  * in the folder `lib` next to that one, and where the loader looks for libraries. Of several
  * plug-ins the one for the newest CUDA is taken for which the driver has a device.
  *
+ * A file that is no plug-in is rejected before it is opened, since opening would run what is in it;
+ * one that the loader finds can only be checked afterwards.
+ *
  * An opened plug-in is never closed: the CUDA runtime inside does not expect that. No state; any
  * thread.
  */
@@ -13,10 +16,12 @@
 #include "device/cuda_plugin.h"
 
 #include "device/options.h"
+#include "device/plugin_file.h"
 
 #include "capuchin/version.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <link.h>
@@ -105,6 +110,26 @@ static capu_status check(const struct cuda_plugin *plugin, const char *path, str
     return CAPU_OK;
 }
 
+static capu_status refuse_other(const char *path, struct text text)
+{
+    return options_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
+                          "%s is not a plug-in of libcapuchin", path);
+}
+
+/* Checks a file before it is opened. */
+static capu_status check_file(const char *path, struct text text)
+{
+    int error = plugin_file_check(path, CUDA_PLUGIN_SYMBOL);
+
+    if (error == 0) {
+        return CAPU_OK;
+    }
+    return error == ENOEXEC
+               ? refuse_other(path, text)
+               : options_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
+                                "the CUDA plug-in %s cannot be opened: %s", path, strerror(error));
+}
+
 /* Opens the plug-in for one version of CUDA. OK and NULL if there is none. */
 static capu_status open_plugin(const struct places *places, int major,
                                const struct cuda_plugin **plugin, struct text text)
@@ -116,11 +141,16 @@ static capu_status open_plugin(const struct places *places, int major,
     snprintf(name, sizeof(name), CUDA_PLUGIN_FILE, major);
     for (size_t i = 0; i < places->count; i++) {
         bool is_searched = places->folders[i][0] == '\0';
+        capu_status status;
         void *library;
 
         snprintf(path, sizeof(path), "%s%s%s", places->folders[i], is_searched ? "" : "/", name);
         if (!is_searched && access(path, F_OK) != 0) {
             continue;
+        }
+        status = is_searched ? CAPU_OK : check_file(path, text);
+        if (status != CAPU_OK) {
+            return status;
         }
         library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         if (library == NULL && is_searched) {
@@ -132,8 +162,7 @@ static capu_status open_plugin(const struct places *places, int major,
         }
         *plugin = dlsym(library, CUDA_PLUGIN_SYMBOL);
         if (*plugin == NULL) {
-            return options_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
-                                  "%s is not a plug-in of libcapuchin", path);
+            return refuse_other(path, text);
         }
         return check(*plugin, path, text);
     }

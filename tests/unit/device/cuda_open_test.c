@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A folder with links to plug-ins under the names by which they are looked for. */
@@ -85,7 +86,8 @@ START_TEST(a_plugin_that_does_not_fit_is_rejected)
         {PLUGIN_OTHER_LAYOUT, "of another build", "install both from one package"},
         {PLUGIN_OTHER_VERSION, "libcapuchin-cuda13.so is of version 9.8.7 ", "install both"},
         {PLUGIN_NONE, "libcapuchin-cuda13.so is not a plug-in of libcapuchin", ""},
-        {"/etc/passwd", "cannot be opened: ", "libcapuchin-cuda13.so"},
+        {"/etc/passwd", "libcapuchin-cuda13.so is not a plug-in of libcapuchin", ""},
+        {"/dev/null", "libcapuchin-cuda13.so is not a plug-in of libcapuchin", ""},
     };
     struct place place;
 
@@ -93,6 +95,53 @@ START_TEST(a_plugin_that_does_not_fit_is_rejected)
     place_add(&place, 13, cases[_i].file);
     place_add(&place, 12, PLUGIN_ON_FAKE); /* is not taken instead */
     refuses(&place, CAPU_UNSUPPORTED, cases[_i].word, cases[_i].other);
+    ck_assert_ptr_null(getenv("PLUGIN_NONE_WAS_OPENED")); /* nothing in it has run */
+    place_finish(&place);
+}
+END_TEST
+
+/* A plug-in that was copied in part, up to every so many bytes: only the whole file is one. */
+START_TEST(a_part_of_a_plugin_is_rejected)
+{
+    static char bytes[1 << 20];
+    FILE *whole = fopen(PLUGIN_OTHER_VERSION, "rbe");
+    struct place place;
+    char path[128];
+    size_t length;
+
+    ck_assert_ptr_nonnull(whole);
+    length = fread(bytes, 1, sizeof(bytes), whole);
+    fclose(whole);
+    ck_assert(length > 1000 && length < sizeof(bytes));
+    place_init(&place);
+    snprintf(path, sizeof(path), "%s/part", place.folder);
+    place_add(&place, 13, path);
+    for (size_t part = 0; part < length; part += 1 + length / 200) {
+        FILE *file = fopen(path, "wbe");
+
+        ck_assert_ptr_nonnull(file);
+        ck_assert_uint_eq(fwrite(bytes, 1, part, file), part);
+        fclose(file);
+        refuses(&place, CAPU_UNSUPPORTED, "is not a plug-in of libcapuchin", "");
+    }
+    unlink(path);
+    refuses(&place, CAPU_NO_DEVICE, "there is no CUDA plug-in", "");
+    place_finish(&place);
+}
+END_TEST
+
+/* Opening a FIFO to read would wait for a writer. */
+START_TEST(a_fifo_is_rejected_at_once)
+{
+    struct place place;
+    char path[128];
+
+    place_init(&place);
+    snprintf(path, sizeof(path), "%s/fifo", place.folder);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    place_add(&place, 13, path);
+    refuses(&place, CAPU_UNSUPPORTED, "is not a plug-in of libcapuchin", "");
+    unlink(path);
     place_finish(&place);
 }
 END_TEST
@@ -189,7 +238,9 @@ int main(void)
     TCase *tests = tcase_create("cuda_open");
 
     tcase_add_test(tests, a_missing_plugin_is_named_with_the_folder);
-    tcase_add_loop_test(tests, a_plugin_that_does_not_fit_is_rejected, 0, 5);
+    tcase_add_loop_test(tests, a_plugin_that_does_not_fit_is_rejected, 0, 6);
+    tcase_add_test(tests, a_part_of_a_plugin_is_rejected);
+    tcase_add_test(tests, a_fifo_is_rejected_at_once);
     tcase_add_test(tests, the_device_in_a_plugin_works);
     tcase_add_test(tests, the_newest_plugin_with_a_device_is_taken);
     tcase_add_test(tests, the_own_folder_is_searched_first);
