@@ -1,15 +1,16 @@
 /* The folders for sockets, see user_folder.h. */
 #include "base/user_folder.h"
 
+#include "base/environment.h"
+
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 int user_folder_path(size_t index, char path[USER_FOLDER_BYTES])
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    const char *runtime = environment_path("XDG_RUNTIME_DIR");
     int length;
 
     if (index > 0) {

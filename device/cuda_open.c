@@ -7,7 +7,8 @@
  * plug-ins the one for the newest CUDA is taken for which the driver has a device.
  *
  * A file that is no plug-in is rejected before it is opened, since opening would run what is in it;
- * one that the loader finds can only be checked afterwards.
+ * one that the loader finds can only be checked afterwards. In a set-user-ID program the folder of
+ * the program does not count: whoever makes a hard link to the program chooses that folder.
  *
  * An opened plug-in is never closed: the CUDA runtime inside does not expect that. No state; any
  * thread.
@@ -15,6 +16,7 @@
 #define _GNU_SOURCE /* dladdr1 */
 #include "device/cuda_plugin.h"
 
+#include "base/environment.h"
 #include "device/options.h"
 #include "device/plugin_file.h"
 
@@ -58,6 +60,9 @@ static bool own_file(char path[PATH_MAX])
     }
     if (map->l_name != NULL && map->l_name[0] != '\0') {
         return snprintf(path, PATH_MAX, "%s", map->l_name) < PATH_MAX;
+    }
+    if (environment_is_secure()) {
+        return false;
     }
     length = readlink("/proc/self/exe", path, PATH_MAX - 1);
     path[length > 0 ? length : 0] = '\0';

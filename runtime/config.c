@@ -8,6 +8,7 @@
  */
 #include "runtime/config.h"
 
+#include "base/environment.h"
 #include "base/files.h"
 #include "policy/planner.h"
 #include "runtime/rank_path.h"
@@ -22,7 +23,8 @@ extern char **environ; /* POSIX leaves the declaration to the program */
 
 enum field_kind {
     FIELD_TEXT,
-    FIELD_FILE, /* a text: the path of a file to write */
+    FIELD_FILE,   /* a text: the path of a file to write */
+    FIELD_FOLDER, /* a text: the path of a folder to read */
     FIELD_MODE,
     FIELD_EFFORT,
     FIELD_SWITCH,
@@ -67,7 +69,7 @@ static const struct field fields[] = {
     FIELD(keep_contents, "CAPUCHIN_KEEP_CONTENTS", FIELD_SWITCH),
     FIELD(top, "CAPUCHIN_TOP", FIELD_SWITCH),
     FIELD(timeline, "CAPUCHIN_TIMELINE", FIELD_SWITCH),
-    FIELD(plugin_folder, "CAPUCHIN_PLUGIN_FOLDER", FIELD_TEXT),
+    FIELD(plugin_folder, "CAPUCHIN_PLUGIN_FOLDER", FIELD_FOLDER),
     FIELD(peer_access, "CAPUCHIN_PEER_ACCESS", FIELD_SWITCH),
     FIELD(exportable, "CAPUCHIN_EXPORTABLE", FIELD_SWITCH),
     FIELD(rank, "CAPUCHIN_RANK", FIELD_COUNT),
@@ -186,6 +188,7 @@ static bool is_unset(capu_config *config, const struct field *field)
     switch (field->kind) {
     case FIELD_TEXT:
     case FIELD_FILE:
+    case FIELD_FOLDER:
         return *(const char **)field_of(config, field) == NULL;
     case FIELD_MODE:
     case FIELD_EFFORT:
@@ -196,11 +199,17 @@ static bool is_unset(capu_config *config, const struct field *field)
     }
 }
 
+static bool is_string(const struct field *field)
+{
+    return field->kind == FIELD_TEXT || field->kind == FIELD_FILE || field->kind == FIELD_FOLDER;
+}
+
 /* The variable's value if the field takes it, NULL if not: the program has set the field, or there
    is no such variable. An empty one does not count. */
 static const char *value_for(capu_config *config, const struct field *field)
 {
-    const char *value = getenv(field->variable);
+    bool is_path = field->kind == FIELD_FILE || field->kind == FIELD_FOLDER;
+    const char *value = is_path ? environment_path(field->variable) : getenv(field->variable);
 
     return value != NULL && value[0] != '\0' && is_unset(config, field) ? value : NULL;
 }
@@ -214,7 +223,7 @@ static capu_status read_environment(capu_config *config, const struct field *fie
     if (value == NULL) {
         return CAPU_OK;
     }
-    if (field->kind == FIELD_TEXT || field->kind == FIELD_FILE) {
+    if (is_string(field)) {
         *(const char **)field_of(config, field) = value;
         return CAPU_OK;
     }
@@ -307,8 +316,9 @@ static capu_status check(const capu_config *config, char *text, size_t text_byte
     }
     if (config->timeline == 1 && config->report_path == NULL) {
         snprintf(text, text_bytes,
-                 "config: timeline (CAPUCHIN_TIMELINE) needs report_path (CAPUCHIN_REPORT): the "
-                 "timelines are lines of that file");
+                 "config: timeline (CAPUCHIN_TIMELINE) needs report_path (CAPUCHIN_REPORT%s): the "
+                 "timelines are lines of that file",
+                 environment_is_secure() ? ", which a set-user-ID program ignores" : "");
         return CAPU_INVALID;
     }
     if (config->rank_count > 0 ? config->rank >= config->rank_count : config->rank > 0) {
@@ -366,11 +376,6 @@ static capu_status check_files(capu_config *config, char *text, size_t text_byte
         }
     }
     return CAPU_OK;
-}
-
-static bool is_string(const struct field *field)
-{
-    return field->kind == FIELD_TEXT || field->kind == FIELD_FILE;
 }
 
 /* Replaces the strings with copies that belong to the config. */

@@ -61,6 +61,9 @@ typedef enum capu_effort {
  * whose name begins with CAPUCHIN_ but belongs to no field is rejected, so that a misspelt name is
  * noticed.
  *
+ * A program with rights that its caller does not have (set-user-ID, for example) takes no file and
+ * no folder from the environment: see docs/configuration.md.
+ *
  * In the environment, sizes have the format of capu_parse_size and switches are 0 or 1.
  */
 typedef struct capu_config {

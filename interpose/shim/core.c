@@ -11,6 +11,7 @@
 #include "interpose/shim/settings.h"
 
 #include "base/array.h"
+#include "base/environment.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -88,7 +89,7 @@ static void find_plugin(char folder[PATH_MAX])
     char *slash;
 
     folder[0] = '\0';
-    if (getenv("CAPUCHIN_PLUGIN_FOLDER") == NULL && dladdr(&core, &info) != 0 &&
+    if (environment_path("CAPUCHIN_PLUGIN_FOLDER") == NULL && dladdr(&core, &info) != 0 &&
         info.dli_fname != NULL && strlen(info.dli_fname) < PATH_MAX - 4) {
         strcpy(folder, info.dli_fname);
         slash = strrchr(folder, '/');

@@ -4,6 +4,8 @@
 
 #include "interpose/shim/log.h"
 
+#include "base/environment.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -83,7 +85,7 @@ static void search_driver(void)
 
 static void open_driver(void)
 {
-    const char *path = getenv("CAPU_RUN_DRIVER");
+    const char *path = environment_path("CAPU_RUN_DRIVER");
 
     is_opening = true;
     if (path == NULL || path[0] == '\0') {

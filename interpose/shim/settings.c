@@ -3,6 +3,7 @@
 
 #include "interpose/shim/log.h"
 
+#include "base/environment.h"
 #include "capuchin/capuchin.h"
 
 #include <pthread.h>
@@ -16,6 +17,11 @@ static const char *variable(const char *name)
     const char *value = getenv(name);
 
     return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static const char *path_variable(const char *name)
+{
+    return environment_is_secure() ? NULL : variable(name);
 }
 
 static void refuse(const char *name, const char *value)
@@ -74,9 +80,9 @@ static void read_all(void)
     settings.verifies = variable("CAPU_RUN_VERIFY") != NULL;
     settings.trusts_parameters = variable("CAPU_RUN_TRUST") != NULL;
     settings.recomputes = variable("CAPU_RUN_RECOMPUTE") != NULL;
-    settings.report_path = variable("CAPU_RUN_REPORT");
-    settings.operands_path = variable("CAPU_RUN_OPERANDS");
-    settings.iterations_path = variable("CAPU_RUN_ITERATIONS");
+    settings.report_path = path_variable("CAPU_RUN_REPORT");
+    settings.operands_path = path_variable("CAPU_RUN_OPERANDS");
+    settings.iterations_path = path_variable("CAPU_RUN_ITERATIONS");
     settings.iteration_kernel = variable("CAPU_RUN_ITERATION_KERNEL");
     settings.iteration_range = variable("CAPU_RUN_ITERATION_RANGE");
     read_budget();
