@@ -4,7 +4,11 @@
  * The new file is created in the folder in which the path ends after all links, since rename(2)
  * works only within a file system and would replace a link instead of what it points to. Its name
  * does not contain the old one, which may be as long as names can be.
+ *
+ * Another user may change what a name leads to at any time. So what is looked at is held open while
+ * it is judged, and what is opened is compared with it.
  */
+#define _GNU_SOURCE /* O_PATH */
 #include "base/files.h"
 
 #include "base/assert.h"
@@ -18,7 +22,8 @@
 #include <unistd.h>
 
 enum {
-    LINKS_MAX = 40,     /* as in the kernel */
+    LINKS_MAX = 40, /* as in the kernel */
+    FINDS_MAX = 4,
     ATTEMPTS_MAX = 1000 /* names that other threads, or programs that were killed, may hold */
 };
 
@@ -37,13 +42,12 @@ struct replacement {
     int file;
 };
 
-/* The links in /proc/PID/fd name what is open, not where it lies. */
-static bool is_descriptor(const char *link)
+/* Whether a link is one of those in /proc/PID/fd, which name what is open, not where it lies. */
+static bool is_descriptor(const struct stat *link)
 {
-    struct stat at;
     struct stat proc;
 
-    return stat("/proc/self/fd", &proc) == 0 && lstat(link, &at) == 0 && at.st_dev == proc.st_dev;
+    return stat("/proc/self/fd", &proc) == 0 && link->st_dev == proc.st_dev;
 }
 
 /* The length of the path up to the last component: "" or "folder/". */
@@ -65,31 +69,84 @@ static int follow(struct target *target, const char *link)
     return 0;
 }
 
-static int find_target(const char *path, struct target *target)
+/*
+ * In a folder where everyone may create files, such as /tmp, another user may have put something
+ * under the name: a link, to have a file replaced that this user cannot write, or a file or FIFO,
+ * to read what is written. What is neither this user's nor that of the folder's owner is not used.
+ * The kernel has the same rule for open(2) (protected_symlinks and others in proc(5)), but we
+ * follow links ourselves.
+ */
+static int check_owner(const char *path, const struct stat *found)
+{
+    char folder[PATH_MAX] = ".";
+    size_t length = folder_length(path);
+    struct stat parent;
+
+    if (length > 0) {
+        memcpy(folder, path, length);
+        folder[length] = '\0';
+    }
+    if (stat(folder, &parent) != 0) {
+        return errno;
+    }
+    return (parent.st_mode & S_ISVTX) != 0 && (parent.st_mode & S_IWOTH) != 0 &&
+                   found->st_uid != geteuid() && found->st_uid != parent.st_uid
+               ? EACCES
+               : 0;
+}
+
+/* One step of find_target: looks at what has the name, and if it is a link, follows it. `file` is
+   opened with O_PATH, so that what is looked at is what is followed. */
+static int look_at(struct target *target, int file, bool *is_link)
 {
     char link[PATH_MAX];
+    ssize_t length;
+    int error;
+
+    if (fstat(file, &target->found) != 0) {
+        return errno;
+    }
+    target->exists = true;
+    *is_link = S_ISLNK(target->found.st_mode);
+    if (*is_link && is_descriptor(&target->found)) {
+        *is_link = false;
+        target->is_direct = true;
+        return stat(target->path, &target->found) == 0 ? 0 : errno;
+    }
+    target->is_direct = !S_ISREG(target->found.st_mode);
+    error = check_owner(target->path, &target->found);
+    if (error != 0 || !*is_link) {
+        return error;
+    }
+    length = readlinkat(file, "", link, sizeof(link) - 1);
+    if (length < 0) {
+        return errno;
+    }
+    link[length] = '\0';
+    return follow(target, link);
+}
+
+static int find_target(const char *path, struct target *target)
+{
+    bool is_link = true;
     int error = 0;
 
     if (path[0] == '\0' || strlen(path) >= sizeof(target->path)) {
         return path[0] == '\0' ? ENOENT : ENAMETOOLONG;
     }
     memcpy(target->path, path, strlen(path) + 1);
-    target->exists = stat(path, &target->found) == 0;
-    if (!target->exists && errno != ENOENT) {
-        return errno;
-    }
-    target->is_direct = target->exists && !S_ISREG(target->found.st_mode);
-    for (int i = 0; error == 0 && !target->is_direct && i < LINKS_MAX; i++) {
-        ssize_t length = readlink(target->path, link, sizeof(link) - 1);
+    for (int i = 0; error == 0 && is_link && i < LINKS_MAX; i++) {
+        int file = open(target->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
-        if (length < 0) { /* not a link, or there is nothing yet */
-            return errno == EINVAL || errno == ENOENT ? 0 : errno;
+        if (file < 0) {
+            target->exists = false;
+            target->is_direct = false;
+            return errno == ENOENT ? 0 : errno;
         }
-        link[length] = '\0';
-        target->is_direct = is_descriptor(target->path);
-        error = target->is_direct ? 0 : follow(target, link);
+        error = look_at(target, file, &is_link);
+        close(file);
     }
-    return error != 0 || target->is_direct ? error : ELOOP;
+    return error != 0 || !is_link ? error : ELOOP;
 }
 
 /* Gives the new file what the old one has, as far as the system allows. */
@@ -138,15 +195,43 @@ static void discard(struct replacement *new)
     }
 }
 
-/* Opens the old file without changing it: one that may not be written may not be replaced. */
-static int check_writable(const char *path)
+static bool is_found(int file, const struct target *target)
 {
-    int file = open(path, O_WRONLY | O_CLOEXEC);
+    struct stat now;
+
+    return fstat(file, &now) == 0 && now.st_dev == target->found.st_dev &&
+           now.st_ino == target->found.st_ino;
+}
+
+/* Opens the old file without changing it: one that may not be written may not be replaced. Neither
+   a link nor a FIFO can have taken its place. */
+static int check_writable(const struct target *target)
+{
+    int file = open(target->path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool is_same;
 
     if (file < 0) {
         return errno;
     }
+    is_same = is_found(file, target);
     close(file);
+    return is_same ? 0 : EAGAIN;
+}
+
+static int open_directly(struct replacement *new)
+{
+    new->file = open(new->target.path, O_WRONLY | O_CLOEXEC);
+    if (new->file < 0) {
+        return errno;
+    }
+    if (!is_found(new->file, &new->target)) {
+        close(new->file);
+        return EAGAIN;
+    }
+    if (S_ISREG(new->target.found.st_mode) && ftruncate(new->file, 0) != 0) {
+        close(new->file);
+        return errno;
+    }
     return 0;
 }
 
@@ -156,11 +241,10 @@ static int begin(struct replacement *new)
 
     new->path[0] = '\0';
     if (new->target.is_direct) {
-        new->file = open(new->target.path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-        return new->file >= 0 ? 0 : errno;
+        return open_directly(new);
     }
     if (new->target.exists) {
-        error = check_writable(new->target.path);
+        error = check_writable(&new->target);
     }
     if (error == 0) {
         error = create_next_to(new);
@@ -205,21 +289,32 @@ static int commit(struct replacement *new)
     return rename(new->path, new->target.path) == 0 ? 0 : errno;
 }
 
+/* Finds where a path leads, and begins. Some overlay file systems give a file another number once
+   it is opened for writing; then, and if another user was faster, what is found has changed. */
+static int find_and_begin(const char *path, bool is_check, struct replacement *new)
+{
+    int error = EAGAIN;
+
+    for (int i = 0; error == EAGAIN && i < FINDS_MAX; i++) {
+        error = find_target(path, &new->target);
+        if (error == 0 && !(is_check && new->target.is_direct)) {
+            error = begin(new);
+        }
+    }
+    return error;
+}
+
 int files_check(const char *path)
 {
     struct replacement new;
-    int error = find_target(path, &new.target);
+    int error = find_and_begin(path, true, &new);
 
-    if (error != 0) {
-        return error;
-    }
     /* Opening a device or a pipe could have an effect. */
-    if (new.target.is_direct) {
+    if (error == 0 && new.target.is_direct) {
         return S_ISDIR(new.target.found.st_mode)                             ? EISDIR
                : faccessat(AT_FDCWD, new.target.path, W_OK, AT_EACCESS) == 0 ? 0
                                                                              : errno;
     }
-    error = begin(&new);
     if (error == 0) {
         discard(&new);
     }
@@ -229,11 +324,8 @@ int files_check(const char *path)
 int files_replace(const char *path, const void *data, size_t bytes, int *kept)
 {
     struct replacement new;
-    int error = find_target(path, &new.target);
+    int error = find_and_begin(path, false, &new);
 
-    if (error == 0) {
-        error = begin(&new);
-    }
     if (error != 0) {
         return error;
     }

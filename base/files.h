@@ -5,10 +5,13 @@
  * takes its name once it is complete. Whatever goes wrong before that, the old file is as it was
  * and the new one is gone. Symbolic links are followed, and stay. The new file has the permission
  * bits of the old one and, where the system allows it, its owner and group; without an old one, the
- * umask decides. The folder must be writable, and other hard links keep the old contents.
+ * umask decides. The folder must be writable, and other hard links keep the old contents. In a
+ * sticky folder that everyone may write to, such as /tmp, a link, file or FIFO of another user is
+ * EACCES, unless it is the folder's owner's.
  *
  * Everything else is written directly: devices, pipes, and what names an open descriptor, such as
- * /dev/stdout, because its reader would not look at a new file.
+ * /dev/stdout, because its reader would not look at a new file. Writing to a FIFO waits for its
+ * reader; the check waits for nothing.
  *
  * Functions return 0 or a value of errno. Thread: any.
  */

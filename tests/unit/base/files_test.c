@@ -2,6 +2,7 @@
  * Files that are replaced as a whole: what was there before survives every failure, links and
  * permissions stay, and no other file is left behind.
  */
+#define _GNU_SOURCE /* renameat2 */
 #include "base/files.h"
 
 #include "tests/support/suite.h"
@@ -10,11 +11,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LIMIT_BYTES 4096
@@ -197,6 +200,18 @@ START_TEST(long_names_work)
 }
 END_TEST
 
+/* The longest path that there can be: of a folder, whose last character is a slash. */
+START_TEST(the_longest_path_works)
+{
+    char path[PATH_MAX];
+
+    memset(path, '/', sizeof(path) - 1);
+    path[sizeof(path) - 1] = '\0';
+    ck_assert_int_eq(files_check(path), EISDIR);
+    ck_assert_int_eq(files_replace(path, "", 0, NULL), EISDIR);
+}
+END_TEST
+
 /* Files that a program which was killed left behind are in the way of no other. */
 START_TEST(names_in_use_are_avoided)
 {
@@ -295,6 +310,126 @@ START_TEST(permissions_are_respected)
 }
 END_TEST
 
+enum { OTHER_USER = 65533, FOLDER_OWNER = 65534 };
+
+/* A folder like /tmp, with a file of root's and what others have put there. Root only. */
+static void make_shared_folder(void)
+{
+    ck_assert_int_eq(mkdir("private", 0700) | mkdir("shared", 0755), 0);
+    ck_assert_int_eq(chmod("shared", 01777) | chmod(".", 0755), 0);
+    ck_assert_int_eq(chown("shared", FOLDER_OWNER, FOLDER_OWNER), 0);
+    put("private/f", "root's");
+}
+
+static void give(const char *path, uid_t user)
+{
+    ck_assert_int_eq(lchown(path, user, user), 0);
+}
+
+START_TEST(what_others_put_into_a_shared_folder_is_rejected)
+{
+    static const char *const names[] = {"shared/link", "shared/new", "shared/file", "shared/fifo",
+                                        "through"};
+
+    if (geteuid() != 0) {
+        return; /* only root can create files of other users */
+    }
+    make_shared_folder();
+    ck_assert_int_eq(symlink("../private/f", "shared/link"), 0);
+    ck_assert_int_eq(symlink("../private/new", "shared/new"), 0);
+    ck_assert_int_eq(symlink("shared/link", "through"), 0);
+    ck_assert_int_eq(mkfifo("shared/fifo", 0666), 0);
+    put("shared/file", "another's");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(names[i], "through") != 0) {
+            give(names[i], OTHER_USER);
+        }
+        ck_assert_int_eq(files_check(names[i]), EACCES);
+        ck_assert_int_eq(files_replace(names[i], "new", 3, NULL), EACCES);
+    }
+    check_text("private/f", "root's");
+    check_text("shared/file", "another's");
+    ck_assert_int_ne(access("private/new", F_OK), 0);
+    /* One's own, and what the folder's owner has put there: */
+    give("shared/link", FOLDER_OWNER);
+    put("shared/link", "new");
+    give("shared/file", 0);
+    put("shared/file", "newer");
+    check_text("private/f", "new");
+    check_text("shared/file", "newer");
+}
+END_TEST
+
+/* In a child, as another user: the name is a file and a link by turns. */
+static void keep_swapping(void)
+{
+    if (setgid(OTHER_USER) != 0 || setuid(OTHER_USER) != 0) {
+        _exit(1);
+    }
+    for (;;) {
+        int file = open("shared/next", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+
+        close(file);
+        (void)rename("shared/next", "shared/f");
+        (void)symlink("../nowhere/f", "shared/next");
+        (void)rename("shared/next", "shared/f");
+    }
+}
+
+/* What was a file when it was looked at may be a link when it is followed. A check that follows it
+   does not find the folder. */
+START_TEST(a_link_that_takes_the_place_of_a_file_is_rejected)
+{
+    pid_t child;
+
+    if (geteuid() != 0) {
+        return;
+    }
+    make_shared_folder();
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        keep_swapping();
+    }
+    while (access("shared/f", F_OK) != 0) {
+        sched_yield();
+    }
+    for (int i = 0; i < 50000; i++) {
+        ck_assert_int_ne(files_check("shared/f"), ENOENT);
+    }
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+END_TEST
+
+/* In a child: the name is a file and a FIFO by turns. */
+static void keep_exchanging(void)
+{
+    for (;;) {
+        (void)renameat2(AT_FDCWD, "f", AT_FDCWD, "fifo", RENAME_EXCHANGE);
+    }
+}
+
+START_TEST(a_check_never_waits_for_a_reader)
+{
+    pid_t child;
+
+    put("f", "old");
+    ck_assert_int_eq(mkfifo("fifo", 0644), 0);
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        keep_exchanging();
+    }
+    for (int i = 0; i < 20000; i++) {
+        (void)files_check("f");
+    }
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    check_file_count(2);
+}
+END_TEST
+
 START_TEST(a_failed_append_leaves_the_file_as_it_was)
 {
     int file = -1;
@@ -351,11 +486,15 @@ int main(void)
     tcase_add_test(tests, a_failed_write_leaves_the_old_file);
     tcase_add_test(tests, links_are_followed_and_stay);
     tcase_add_test(tests, long_names_work);
+    tcase_add_test(tests, the_longest_path_works);
     tcase_add_test(tests, names_in_use_are_avoided);
     tcase_add_test(tests, devices_and_pipes_are_written_directly);
     tcase_add_test(tests, open_descriptors_are_written_directly);
     tcase_add_test(tests, a_check_changes_nothing);
     tcase_add_test(tests, permissions_are_respected);
+    tcase_add_test(tests, what_others_put_into_a_shared_folder_is_rejected);
+    tcase_add_test(tests, a_link_that_takes_the_place_of_a_file_is_rejected);
+    tcase_add_test(tests, a_check_never_waits_for_a_reader);
     tcase_add_test(tests, a_failed_append_leaves_the_file_as_it_was);
     tcase_add_test(tests, the_same_file_is_recognised);
     suite_add_tcase(suite, tests);
