@@ -1,9 +1,9 @@
 /* One function per kind of change. Each names it, makes its trace, and hands both to measure(). */
 #include "tools/advice.h"
 
+#include "base/printable.h"
 #include "tools/human.h"
 #include "tools/predict.h"
-#include "tools/printable.h"
 #include "tools/progress.h"
 #include "tools/variant.h"
 

@@ -1,8 +1,8 @@
 /* Prints the account of an iteration, see explain_print.h. */
 #include "tools/explain_print.h"
 
+#include "base/printable.h"
 #include "tools/human.h"
-#include "tools/printable.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
  */
 #include "tools/explain_ranks.h"
 
+#include "base/printable.h"
 #include "tools/human.h"
-#include "tools/printable.h"
 #include "tools/rank_reports.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* Writes HTML in which text from files stays text, see html.h. */
 #include "tools/html.h"
 
+#include "base/printable.h"
 #include "tools/human.h"
-#include "tools/printable.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

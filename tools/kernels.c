@@ -1,11 +1,11 @@
 /* capuchin kernels: what is known about the kernels of a CUDA program without running it. */
 #include "tools/commands.h"
 
+#include "base/printable.h"
 #include "interpose/binary.h"
 #include "tools/arguments.h"
 #include "tools/exit_code.h"
 #include "tools/output.h"
-#include "tools/printable.h"
 #include "tools/say.h"
 
 #include <inttypes.h>

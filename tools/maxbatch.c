@@ -2,11 +2,11 @@
  * models/largest.c has the search. */
 #include "tools/commands.h"
 
+#include "base/printable.h"
 #include "models/largest.h"
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/output.h"
-#include "tools/printable.h"
 #include "tools/progress.h"
 #include "tools/say.h"
 #include "tools/zoo_options.h"

@@ -1,8 +1,8 @@
 /* Remedies for what made an iteration slow. */
 #include "tools/remedies.h"
 
+#include "base/printable.h"
 #include "tools/human.h"
-#include "tools/printable.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,13 +2,13 @@
  * measured iterations with the simulated one. */
 #include "tools/commands.h"
 
+#include "base/printable.h"
 #include "models/driver.h"
 #include "tools/arguments.h"
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/output.h"
 #include "tools/page.h"
-#include "tools/printable.h"
 #include "tools/progress.h"
 #include "tools/report_timeline.h"
 #include "tools/say.h"

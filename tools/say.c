@@ -1,7 +1,7 @@
 /* Messages of the command. */
 #include "tools/say.h"
 
-#include "tools/printable.h"
+#include "base/printable.h"
 
 #include <errno.h>
 #include <stdarg.h>

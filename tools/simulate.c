@@ -7,12 +7,12 @@
 #include "tools/human.h"
 #include "tools/output.h"
 #include "tools/page_plan.h"
-#include "tools/printable.h"
 #include "tools/say.h"
 #include "tools/subject.h"
 #include "tools/timeline_export.h"
 #include "tools/view.h"
 
+#include "base/printable.h"
 #include "base/size_text.h"
 #include "policy/bound.h"
 #include "policy/plan.h"

@@ -1,8 +1,8 @@
 /* Running programs as lines of text. */
 #include "tools/top_view.h"
 
+#include "base/printable.h"
 #include "tools/human.h"
-#include "tools/printable.h"
 
 #include <inttypes.h>
 #include <stdio.h>

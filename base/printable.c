@@ -1,5 +1,5 @@
 /* Escaping text from files, see printable.h. */
-#include "tools/printable.h"
+#include "base/printable.h"
 
 #include "base/assert.h"
 #include "base/utf8.h"

@@ -7,8 +7,8 @@
  * "\x1b" for such a character: control characters, those that change the direction of text, line
  * separators, and bytes that are not UTF-8.
  */
-#ifndef CAPU_TOOLS_PRINTABLE_H
-#define CAPU_TOOLS_PRINTABLE_H
+#ifndef CAPU_BASE_PRINTABLE_H
+#define CAPU_BASE_PRINTABLE_H
 
 #include <stdio.h>
 
