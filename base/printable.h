@@ -1,11 +1,11 @@
 /*
- * Text from files, made fit for a terminal.
+ * Text that programs and files contain, made fit for a terminal.
  *
- * Names in traces, plans, reports and machine files can contain anything, and so can messages that
- * quote them. Printed as it is, a control character or an escape sequence could hide other lines or
- * forge some. So every text that comes from a file is printed through these functions, which write
- * "\x1b" for such a character: control characters, those that change the direction of text, line
- * separators, and bytes that are not UTF-8.
+ * Names can contain anything, whether a program gives them or a trace, plan, report or machine file
+ * has them, and so can messages that quote them. Printed as it is, a control character or an escape
+ * sequence could hide other lines or forge some. So all of them are printed through these
+ * functions, which write "\x1b" for such a character: control characters, those that change the
+ * direction of text, line separators, and bytes that are not UTF-8.
  */
 #ifndef CAPU_BASE_PRINTABLE_H
 #define CAPU_BASE_PRINTABLE_H

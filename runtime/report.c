@@ -7,6 +7,7 @@
  * the few that cost most are what a person looks for. The JSON line (report_json.c) has them all,
  * in order.
  */
+#include "base/printable.h"
 #include "base/size_text.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
@@ -83,6 +84,14 @@ static void print_value(FILE *file, enum unit unit, uint64_t value)
     }
 }
 
+/* Prints a name in a column of so many characters. */
+static void print_name(FILE *file, size_t width, const char *name)
+{
+    char text[PRINTABLE_BYTES];
+
+    fprintf(file, "%s ", printable_column(name, width, text));
+}
+
 /* Orders evictions by how long an op waited for them, then by size. */
 static int by_cost(const void *left, const void *right)
 {
@@ -116,11 +125,15 @@ static capu_status print_evictions(const capu_report *report, FILE *file)
     fprintf(file, "  %-24s %14s  %-6s %-24s %-24s %14s\n", "tensor", "size", "method", "left after",
             "needed again by", "wait");
     for (size_t i = 0; i < count && i < PRINTED_EVICTIONS; i++) {
-        fprintf(file, "  %-24.24s ", sorted[i].tensor);
+        fprintf(file, "  ");
+        print_name(file, 24, sorted[i].tensor);
         print_value(file, UNIT_bytes, sorted[i].bytes);
-        fprintf(file, "  %-6s %-24.24s %-24.24s ", report_method_name(sorted[i].method),
-                sorted[i].evicted_op[0] != '\0' ? sorted[i].evicted_op : "(before its first use)",
-                sorted[i].back_op[0] != '\0' ? sorted[i].back_op : "(not in this iteration)");
+        fprintf(file, "  %-6s ", report_method_name(sorted[i].method));
+        print_name(file, 24,
+                   sorted[i].evicted_op[0] != '\0' ? sorted[i].evicted_op
+                                                   : "(before its first use)");
+        print_name(file, 24,
+                   sorted[i].back_op[0] != '\0' ? sorted[i].back_op : "(not in this iteration)");
         if (sorted[i].is_hidden) {
             fprintf(file, "%14s\n", "hidden");
         } else {
@@ -165,11 +178,14 @@ static capu_status print_stalls(const capu_report *report, FILE *file)
         if (stall->access == UINT64_MAX) {
             fprintf(file, "  %-36s ", "(after the last op)");
         } else {
-            fprintf(file, "  %-24.24s op %-8" PRIu64 " ", stall->op, stall->access);
+            fprintf(file, "  ");
+            print_name(file, 24, stall->op);
+            fprintf(file, "op %-8" PRIu64 " ", stall->access);
         }
         print_value(file, UNIT_ns, stall->wait_ns);
-        fprintf(file, stall->replay[0] != '\0' ? " before a replay of %s\n" : "%s\n",
-                stall->replay);
+        fputs(stall->replay[0] != '\0' ? " before a replay of " : "", file);
+        printable_print(file, stall->replay);
+        fputc('\n', file);
     }
     free(sorted);
     return CAPU_OK;
@@ -193,6 +209,13 @@ static void print_plan(const capu_report *report, FILE *file)
     fprintf(file, "\n");
 }
 
+static void print_text(FILE *file, const char *field, const char *text)
+{
+    fprintf(file, "  %-20s %14s  ", field, "");
+    printable_print(file, text != NULL ? text : "");
+    fputc('\n', file);
+}
+
 capu_status capu_report_print(const capu_report *report, FILE *file)
 {
     capu_report own;
@@ -204,19 +227,20 @@ capu_status capu_report_print(const capu_report *report, FILE *file)
     if (!struct_read(&own, sizeof(own), report, report->size)) {
         return CAPU_WRONG_STRUCT;
     }
-    fprintf(file, "iteration %" PRIu64 "%s%s, %s mode\n", own.iteration,
-            own.label != NULL && own.label[0] != '\0' ? " " : "",
-            own.label != NULL ? own.label : "", report_mode_name(own.mode));
+    fprintf(file, "iteration %" PRIu64 "%s", own.iteration,
+            own.label != NULL && own.label[0] != '\0' ? " " : "");
+    printable_print(file, own.label != NULL ? own.label : "");
+    fprintf(file, ", %s mode\n", report_mode_name(own.mode));
 #define PRINT_COUNTER(name, unit, text)       \
     fprintf(file, "  %-20s ", #name);         \
     print_value(file, UNIT_##unit, own.name); \
     fprintf(file, "  %s\n", text);
     CAPU_REPORT_COUNTERS(PRINT_COUNTER)
 #undef PRINT_COUNTER
-    fprintf(file, "  %-20s %14s  %s\n", "floor_op", "", own.floor_op != NULL ? own.floor_op : "");
+    print_text(file, "floor_op", own.floor_op);
     print_plan(&own, file);
     if (own.plan_error != NULL && own.plan_error[0] != '\0') {
-        fprintf(file, "  %-20s %14s  %s\n", "plan_error", "", own.plan_error);
+        print_text(file, "plan_error", own.plan_error);
     }
     status = print_stalls(&own, file);
     if (status == CAPU_OK) {
@@ -323,8 +347,9 @@ static void print_holders(capu_context *context, const struct holders *holders, 
         const struct holder *holder = &holders->list[i];
         const struct tensor *tensor = holder->tensor;
 
-        fprintf(file, "  %-28.28s %-10s ", lookup_name(context, holder->tensor),
-                kind_text(tensor->kind));
+        fprintf(file, "  ");
+        print_name(file, 28, lookup_name(context, holder->tensor));
+        fprintf(file, "%-10s ", kind_text(tensor->kind));
         print_value(file, UNIT_bytes, tensor->bytes);
         fprintf(file, " ");
         print_value(file, UNIT_bytes, holder->device_bytes);

@@ -171,14 +171,15 @@ CAPU_API capu_status capu_report_get(capu_context *context, capu_report *report)
 
 /*
  * Prints a report as a readable table: the counters, then the ops that waited longest and the most
- * expensive evictions. Thread: any, while the report's pointers are valid.
+ * expensive evictions. Control characters in names are escaped ("\x1b"). Thread: any, while the
+ * report's pointers are valid.
  * Errors: INVALID (NULL), WRONG_STRUCT, NO_HOST_MEMORY, FILE_FAILED.
  */
 CAPU_API capu_status capu_report_print(const capu_report *report, FILE *file);
 
 /*
- * Prints which tensors hold device and host memory now, largest first. Useful after OVER_BUDGET.
- * Does not wait; works after any failure.
+ * Prints which tensors hold device and host memory now, largest first. Control characters in names
+ * are escaped. Useful after OVER_BUDGET. Does not wait; works after any failure.
  * Errors: INVALID (NULL), NO_HOST_MEMORY, FILE_FAILED.
  */
 CAPU_API capu_status capu_memory_print(capu_context *context, FILE *file);

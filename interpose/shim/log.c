@@ -1,6 +1,8 @@
 /* Messages on standard error, see log.h. */
 #include "interpose/shim/log.h"
 
+#include "base/printable.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -38,21 +40,22 @@ static bool is_new(const char *line, size_t length)
 void log_line(const char *format, ...)
 {
     char line[1024] = "capuchin: ";
+    char text[PRINTABLE_BYTES + 1];
     size_t used = strlen(line);
     int error = errno;
     va_list arguments;
     int length;
 
     va_start(arguments, format);
-    length = vsnprintf(line + used, sizeof(line) - used - 1, format, arguments);
+    length = vsnprintf(line + used, sizeof(line) - used, format, arguments);
     va_end(arguments);
-    used += length < 0 ? 0 : (size_t)length;
-    if (used > sizeof(line) - 2) {
-        used = sizeof(line) - 2;
-    }
-    line[used] = '\n';
-    if (is_new(line, used)) {
-        (void)!write(STDERR_FILENO, line, used + 1);
+    if (length >= 0) {
+        (void)printable(line, text); /* names of kernels are any bytes */
+        used = strlen(text);
+        text[used] = '\n';
+        if (is_new(text, used)) {
+            (void)!write(STDERR_FILENO, text, used + 1);
+        }
     }
     errno = error;
 }

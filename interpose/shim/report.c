@@ -18,6 +18,8 @@
 #include "interpose/shim/symbol.h"
 #include "interpose/shim/verify.h"
 
+#include "base/printable.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,6 +28,13 @@
 
 /* How many allocations are listed at most. */
 enum { MOST_MOVED = 10 };
+
+/* Names of kernels are any bytes: a line break in one would forge a line of the report. */
+static void write_named(FILE *file, const char *before, const char *name)
+{
+    fputs(before, file);
+    printable_print(file, name);
+}
 
 /* How a kernel's operands were found. */
 static void write_slice(FILE *file, const struct code_kernel *kernel)
@@ -36,12 +45,14 @@ static void write_slice(FILE *file, const struct code_kernel *kernel)
     if (!reach_summarise(kernel, &summary)) {
         return;
     }
+    write_named(file, "slice of ", kernel->name);
     if (summary.reason != NULL) {
-        fprintf(file, "slice of %s: none: %s\n", kernel->name, summary.reason);
+        write_named(file, ": none: ", summary.reason);
+        fputc('\n', file);
         return;
     }
-    fprintf(file, "slice of %s: launched %" PRIu64 " times, not needed for %" PRIu64 " launches",
-            kernel->name, summary.run_count, summary.repeat_count);
+    fprintf(file, ": launched %" PRIu64 " times, not needed for %" PRIu64 " launches",
+            summary.run_count, summary.repeat_count);
     if (summary.whole_count > 0) {
         fprintf(file, ", without results for %" PRIu64, summary.whole_count);
     }
@@ -97,9 +108,9 @@ static void write_kernels(FILE *file)
     write_slices(file);
     for (const struct code_kernel *kernel = code_kernels(); kernel != NULL; kernel = kernel->next) {
         if (kernel->launch_count + kernel->failed_count > 0) {
-            fprintf(file, "kernel %s: ", kernel->name);
-            fprintf(file, "%s%s", kernel->reason == NULL ? "closed" : "open: ",
-                    kernel->reason == NULL ? "" : kernel->reason);
+            write_named(file, "kernel ", kernel->name);
+            write_named(file, kernel->reason == NULL ? ": closed" : ": open: ",
+                        kernel->reason == NULL ? "" : kernel->reason);
             fprintf(file,
                     "%s, %" PRIu64 " launches, at most %" PRIu64 " bytes of operands, %" PRIu64
                     " launches failed\n",
@@ -124,8 +135,9 @@ static void write_repeated(FILE *file)
         kept += kernel->kept_count;
         repeated += count;
         if (kernel->kept_count > 0) {
-            fprintf(file, "repeatable %s: %" PRIu64 " launches, repeated %" PRIu64 " times\n",
-                    kernel->name, kernel->kept_count, count);
+            write_named(file, "repeatable ", kernel->name);
+            fprintf(file, ": %" PRIu64 " launches, repeated %" PRIu64 " times\n",
+                    kernel->kept_count, count);
         }
     }
     fprintf(file, "repeatable launches: %" PRIu64 ", repeated %" PRIu64 " times\n", kept, repeated);
@@ -262,10 +274,11 @@ static void write_iterations(FILE *file, const capu_context *context)
         fprintf(file, "no period was found\n");
         return;
     }
-    fprintf(
-        file, "period: %zu calls, begun by %s (%s), found %" PRIu64 " times, %" PRIu64 " pauses\n",
-        figures.state.events, figures.name != NULL ? figures.name : "none",
-        anchor_text(figures.state.anchor), figures.state.found_count, figures.state.pause_count);
+    fprintf(file, "period: %zu calls", figures.state.events);
+    write_named(file, ", begun by ", figures.name != NULL ? figures.name : "none");
+    fprintf(file, " (%s), found %" PRIu64 " times, %" PRIu64 " pauses\n",
+            anchor_text(figures.state.anchor), figures.state.found_count,
+            figures.state.pause_count);
     fprintf(file, "guided iterations: %" PRIu64 ", %" PRIu64 " of them by a plan without places\n",
             figures.guided_count, figures.unplaced_count);
     fprintf(file, "iterations that left their plan: %" PRIu64 "\n", figures.diverged_count);

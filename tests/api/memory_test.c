@@ -223,6 +223,7 @@ START_TEST(holders_are_printed_largest_first)
     rig_init(&rig, &(struct rig_options){.budget_pages = 8});
     step_set(&rig, step_tensor(&rig, "little", CAPU_PARAMETER, 1), PAGES(1), 1);
     step_set(&rig, step_tensor(&rig, "big", CAPU_OPTIMIZER, 5), PAGES(5), 1);
+    step_set(&rig, step_tensor(&rig, "\x1b[2J\n  forged", CAPU_OPTIMIZER, 1), PAGES(1), 1);
     step_set(&rig, step_tensor(&rig, "third", CAPU_OPTIMIZER, 7), PAGES(7), 1);
     RIG_OK(&rig, capu_synchronize(rig.context));
     RIG_OK(&rig, capu_memory_print(rig.context, file));
@@ -231,6 +232,7 @@ START_TEST(holders_are_printed_largest_first)
     ck_assert_ptr_nonnull(strstr(text, "big"));
     ck_assert(strstr(text, "third") < strstr(text, "big"));
     ck_assert_ptr_nonnull(strstr(text, "out\n"));
+    ck_assert_ptr_nonnull(strstr(text, "  \\x1b[2J\\x0a  forged "));
     free(text);
     rig_finish(&rig);
 }

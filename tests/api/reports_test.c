@@ -248,6 +248,37 @@ START_TEST(the_table_names_every_counter)
 }
 END_TEST
 
+/* A name could clear the screen, or forge a line of the table. */
+START_TEST(names_in_the_table_are_escaped)
+{
+    static const char name[] = "\x1b[2J\n  forged";
+    const capu_eviction eviction = {.tensor = name, .evicted_op = name, .back_op = name};
+    const capu_stall stall = {.op = name, .replay = name, .access = 1};
+    capu_report report = CAPU_REPORT_INIT;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    size_t count = 0;
+
+    report.label = name;
+    report.floor_op = name;
+    report.plan_error = name;
+    report.evictions = &eviction;
+    report.eviction_count = 1;
+    report.stalls = &stall;
+    report.stall_count = 1;
+    ck_assert_int_eq(capu_report_print(&report, file), CAPU_OK);
+    fclose(file);
+    ck_assert_ptr_null(strchr(text, '\x1b'));
+    ck_assert_ptr_null(strstr(text, "\n  forged"));
+    for (const char *at = text; (at = strstr(at, "\\x1b[2J\\x0a  forged")) != NULL; at++) {
+        count++;
+    }
+    ck_assert_uint_eq(count, 8);
+    free(text);
+}
+END_TEST
+
 /* In guided mode the table says which plan was active and how long planning has taken. */
 START_TEST(the_table_says_how_planning_stands)
 {
@@ -511,6 +542,7 @@ int main(void)
     tcase_add_test(cases, the_json_line_matches_the_struct);
     tcase_add_test(cases, the_table_names_every_counter);
     tcase_add_test(cases, the_table_says_how_planning_stands);
+    tcase_add_test(cases, names_in_the_table_are_escaped);
     tcase_add_test(cases, mode_off_without_files_keeps_no_records);
     tcase_add_test(cases, the_trace_is_valid_and_has_the_same_peak);
     tcase_add_test(cases, the_trace_of_an_untidy_program_is_valid);
