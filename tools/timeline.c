@@ -195,6 +195,5 @@ int timeline_main(int argc, char **argv)
         timeline_export_discard(&export);
         return EXIT_USAGE;
     }
-    return timeline_export_write(&export, arguments_output(settings.arguments.output)) ? EXIT_FINE
-                                                                                       : EXIT_USAGE;
+    return timeline_export_write(&export, settings.arguments.output) ? EXIT_FINE : EXIT_USAGE;
 }
