@@ -6,6 +6,8 @@
 #include "parallel/exchange.h"
 #include "parallel/transfer.h"
 
+#include <stdio.h>
+
 /* On the stream's thread: the headers, then the data. One rank alone only has data to copy. */
 static capu_status exchange(const struct transfer *transfer)
 {
@@ -131,20 +133,36 @@ static bool is_sum(const struct transfer *transfer)
            transfer->header.kind == GROUP_REDUCE_SCATTER;
 }
 
-static capu_status check(const struct transfer *transfer, const char *name)
+/* After an error *why says what is wrong. */
+static capu_status check(const struct transfer *transfer, const char *name, const char **why)
 {
     const struct capu_parallel *group = transfer->group;
     size_t size = group_type_bytes(transfer->header.type);
 
-    if (name == NULL || name[0] == '\0' || size == 0 ||
-        (is_sum(transfer) && transfer->header.type == CAPU_PARALLEL_BYTE) || transfer->to == NULL ||
-        transfer->from == NULL || transfer->header.root >= (uint32_t)group->ranks) {
+    *why = NULL;
+    if (name == NULL || name[0] == '\0') {
+        *why = "a collective needs a name";
+    } else if (size == 0) {
+        *why = "there is no such element type";
+    } else if (is_sum(transfer) && transfer->header.type == CAPU_PARALLEL_BYTE) {
+        *why = "bytes are not summed: say which numbers they are";
+    } else if (transfer->to == NULL || transfer->from == NULL) {
+        *why = "an address is NULL";
+    } else if (transfer->header.root >= (uint32_t)group->ranks) {
+        *why = "the root is not a rank of the group";
+    }
+    if (*why != NULL) {
         return CAPU_INVALID;
     }
     if (transfer->count == 0) {
+        *why = "there are no elements";
         return CAPU_ZERO_BYTES;
     }
-    return transfer->count > UINT64_MAX / size / (uint64_t)group->ranks ? CAPU_TOO_LARGE : CAPU_OK;
+    if (transfer->count > UINT64_MAX / size / (uint64_t)group->ranks) {
+        *why = "no memory has so many elements";
+        return CAPU_TOO_LARGE;
+    }
+    return CAPU_OK;
 }
 
 /* Tells the others of a collective that did not begin here. A call that comes at a wrong place or
@@ -152,11 +170,19 @@ static capu_status check(const struct transfer *transfer, const char *name)
 static capu_status refuse(struct capu_parallel *group, const char *name, capu_status status,
                           const char *why)
 {
-    if (status != CAPU_WRONG_ORDER && status != CAPU_WRONG_PROCESS) {
-        exchange_give_up(group, status, name != NULL ? name : "",
-                         why != NULL ? why : capu_last_error(group->context));
+    char text[GROUP_TEXT_BYTES];
+
+    name = name != NULL ? name : "";
+    if (why != NULL) {
+        snprintf(text, sizeof(text), "'%s': %s", name, why);
+    } else {
+        why = capu_last_error(group->context);
+        snprintf(text, sizeof(text), "%s", why);
     }
-    return status;
+    if (status != CAPU_WRONG_ORDER && status != CAPU_WRONG_PROCESS) {
+        exchange_give_up(group, status, name, why);
+    }
+    return capu_explain(group->context, status, text); /* giving up may have failed, too */
 }
 
 /* A collective over one range, in as many ops as it needs. */
@@ -164,14 +190,13 @@ static capu_status run_range(struct transfer transfer, const char *name)
 {
     struct capu_parallel *group = transfer.group;
     uint64_t left = transfer.count;
-    capu_status status = check(&transfer, name);
+    const char *why;
+    capu_status status = check(&transfer, name, &why);
 
     if (status != CAPU_OK) {
-        return refuse(group, name, status, capu_status_text(status));
+        return refuse(group, name, status, why);
     }
     while (left > 0) {
-        const char *why;
-
         transfer.count = left;
         status = first_piece(&transfer, &transfer.count, &why);
         status = status == CAPU_OK ? enqueue_range(&transfer, name) : status;
@@ -197,10 +222,11 @@ static capu_status run_pair(struct transfer transfer, const char *name)
         capu_operand_of(transfer.to, sums ? bytes : all, CAPU_WRITE),
         capu_scratch(group->workspace),
     };
-    capu_status status = check(&transfer, name);
+    const char *why;
+    capu_status status = check(&transfer, name, &why);
 
     if (status != CAPU_OK) {
-        return refuse(group, name, status, capu_status_text(status));
+        return refuse(group, name, status, why);
     }
     status = enqueue(&transfer, name, operands, sums && group->workspace != NULL ? 3 : 2);
     return status == CAPU_OK ? CAPU_OK : refuse(group, name, status, NULL);
@@ -211,12 +237,15 @@ static capu_status run(struct capu_parallel *group, enum group_kind kind, const 
                        void *to, const void *from, size_t count, capu_parallel_type type, int root)
 {
     struct transfer transfer = {.group = group, .count = count, .to = to, .from = from};
+    char text[GROUP_TEXT_BYTES + GROUP_NAME_BYTES];
 
     if (group == NULL) {
         return CAPU_INVALID;
     }
     if (atomic_load_explicit(&group->has_ended, memory_order_acquire)) {
-        return CAPU_OP_FAILED;
+        snprintf(text, sizeof(text), "'%s' needs the group, which has failed: %s",
+                 name != NULL ? name : "", group->error);
+        return capu_explain(group->context, CAPU_OP_FAILED, text);
     }
     transfer.header = exchange_header(kind, (uint32_t)type, root, name != NULL ? name : "");
     return kind == GROUP_ALLREDUCE || kind == GROUP_BROADCAST ? run_range(transfer, name)

@@ -462,3 +462,11 @@ const char *capu_last_error(const capu_context *context)
 {
     return context != NULL ? context->error : "no context";
 }
+
+capu_status capu_explain(capu_context *context, capu_status status, const char *text)
+{
+    if (text == NULL || context_present(context) != CAPU_OK || device_is_in_run()) {
+        return status;
+    }
+    return failure_set(context, status, "%s", text);
+}

@@ -372,7 +372,7 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
         return status;
     }
     if (file == NULL) {
-        return CAPU_INVALID;
+        return failure_set(context, CAPU_INVALID, "capu_memory_print: `file` is NULL");
     }
     holders.page_bytes = pages_bytes_each(context->pages);
     holders.list = malloc((context->tensors.live_count + 1) * sizeof(*holders.list));

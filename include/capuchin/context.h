@@ -269,6 +269,14 @@ CAPU_API const capu_config *capu_context_config(const capu_context *context);
 CAPU_API const char *capu_last_error(const capu_context *context);
 
 /*
+ * For libraries on top of this one: makes `text`, which is copied and cut where it is too long, the
+ * context's last error, as if a call of the context had failed. Nothing else changes: the context
+ * stays usable. Returns `status`, so that a function can end with this call. Does nothing if the
+ * context or the text is NULL, in a child of fork and in a run function. Thread: the context's.
+ */
+CAPU_API capu_status capu_explain(capu_context *context, capu_status status, const char *text);
+
+/*
  * Waits until all work of the context has finished, on the compute stream and both copy streams,
  * and completes the reports of all ended iterations.
  * Errors: OP_FAILED, DEVICE_LOST (also from earlier asynchronous work), DEVICE_FAILED,

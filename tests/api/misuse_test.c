@@ -336,7 +336,23 @@ START_TEST(a_null_context_is_reported)
     ck_assert_int_eq(capu_context_create(NULL, NULL), CAPU_INVALID);
     ck_assert_ptr_null(capu_context_stream(NULL));
     ck_assert_str_ne(capu_last_error(NULL), "");
+    ck_assert_int_eq(capu_explain(NULL, CAPU_OP_FAILED, "text"), CAPU_OP_FAILED);
     capu_context_destroy(NULL);
+}
+END_TEST
+
+/* Libraries on top of this one explain their own errors where a program looks for them. */
+START_TEST(another_library_explains_its_error)
+{
+    struct rig rig;
+
+    rig_init(&rig, &(struct rig_options){0});
+    ck_assert_int_eq(capu_explain(rig.context, CAPU_OP_FAILED, "no rank answers"), CAPU_OP_FAILED);
+    ck_assert_str_eq(capu_last_error(rig.context), "no rank answers");
+    ck_assert_int_eq(capu_explain(rig.context, CAPU_INVALID, NULL), CAPU_INVALID);
+    ck_assert_str_eq(capu_last_error(rig.context), "no rank answers");
+    RIG_OK(&rig, capu_synchronize(rig.context)); /* the context goes on */
+    rig_finish(&rig);
 }
 END_TEST
 
@@ -430,6 +446,7 @@ int main(void)
     tcase_add_test(cases, structs_of_the_wrong_size_are_reported);
     tcase_add_test(cases, invalid_ops_and_infos_are_reported);
     tcase_add_test(cases, a_null_context_is_reported);
+    tcase_add_test(cases, another_library_explains_its_error);
     tcase_add_loop_test(cases, a_run_function_may_not_call_the_library, CAPU_MODE_OFF,
                         CAPU_MODE_GUIDED);
     tcase_add_loop_test(cases, a_failed_run_function_stops_the_context, CAPU_MODE_OFF,
