@@ -188,6 +188,8 @@ static inline size_t context_fixed_pages(const capu_context *context)
  * calls operands_abort instead of operands_end: it waits for what was enqueued, and makes undefined
  * what may have been cleared or, with `has_written`, partly written.
  */
+/* Only resolves the operands, and reports what is wrong with them. */
+capu_status operands_check(capu_context *context, const struct call *call);
 capu_status operands_begin(capu_context *context, const struct call *call, bool *is_planned);
 capu_status operands_end(capu_context *context, bool is_planned);
 void operands_abort(capu_context *context, bool is_planned, bool has_written);

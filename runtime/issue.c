@@ -5,7 +5,6 @@
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
-#include "runtime/lookup.h"
 #include "runtime/settle.h"
 #include "runtime/strict.h"
 #include "runtime/strict_watch.h"
@@ -18,29 +17,46 @@ static bool is_callers(enum call_kind kind)
     return kind == CALL_RUN || kind == CALL_ACCESS;
 }
 
-/* Off mode without records: nothing but the clearing that write-cleared asks for. */
-static capu_status clear_untracked(capu_context *context, const struct call *call)
+/* The bytes of an operand, if it has a role and lies in tensors; 0 if not. */
+static inline uint64_t valid_bytes(const capu_context *context, const capu_operand *operand)
+{
+    const unsigned char *begin = operand->address;
+    const struct tensor *tensor = tensors_find(&context->tensors, begin);
+    uint64_t room;
+
+    if (tensor == NULL || operand->role < CAPU_READ || operand->role > CAPU_WRITE_DISCARD ||
+        operand->reserved != 0) {
+        return 0;
+    }
+    room = (uint64_t)(tensor_end(tensor) - begin);
+    while (operand->bytes > room && tensor->next != NULL) {
+        tensor = tensor->next;
+        room = (uint64_t)(tensor_end(tensor) - begin);
+    }
+    return operand->bytes == 0 ? room : operand->bytes <= room ? operand->bytes : 0;
+}
+
+/* Off mode without records: checks what a look-up finds out, and clears what write-cleared asks
+   for. Which contents are defined is not known. */
+static capu_status begin_untracked(capu_context *context, const struct call *call)
 {
     capu_status status = CAPU_OK;
+    bool clears = false;
 
-    for (size_t i = 0; i < call->operand_count && status == CAPU_OK; i++) {
+    for (size_t i = 0; i < call->operand_count; i++) {
+        if (valid_bytes(context, &call->operands[i]) == 0) {
+            return operands_check(context, call);
+        }
+        clears |= call->operands[i].role == CAPU_WRITE_CLEARED;
+    }
+    for (size_t i = 0; clears && i < call->operand_count && status == CAPU_OK; i++) {
         const capu_operand *operand = &call->operands[i];
-        uint64_t bytes = operand->bytes;
 
-        if (operand->role != CAPU_WRITE_CLEARED) {
-            continue;
+        if (operand->role == CAPU_WRITE_CLEARED) {
+            status =
+                device_fill(context->device, context->compute.stream,
+                            (void *)(uintptr_t)operand->address, 0, valid_bytes(context, operand));
         }
-        if (bytes == 0) {
-            struct tensor *tensor;
-
-            status = lookup_tensor(context, operand->address, call->name, &tensor);
-            if (status != CAPU_OK) {
-                return status;
-            }
-            bytes = (uint64_t)(tensor_end(tensor) - (unsigned char *)operand->address);
-        }
-        status = device_fill(context->device, context->compute.stream,
-                             (void *)(uintptr_t)operand->address, 0, bytes);
     }
     return failure_check(context, status, "clearing an operand");
 }
@@ -51,7 +67,7 @@ static inline capu_status begin(capu_context *context, const struct call *call, 
 
     *is_planned = false;
     if (!context->is_tracking) {
-        return clear_untracked(context, call);
+        return begin_untracked(context, call);
     }
     status = operands_begin(context, call, is_planned);
     if (status == CAPU_OK && strict_is_on(context) && is_callers(call->kind)) {

@@ -244,6 +244,16 @@ static capu_status resolve_all(capu_context *context)
     return status;
 }
 
+capu_status operands_check(capu_context *context, const struct call *call)
+{
+    capu_status status = keep_call(&context->operands, call);
+
+    if (status != CAPU_OK) {
+        return failure_set(context, status, "op '%s': no memory for its operands", call->name);
+    }
+    return resolve_all(context);
+}
+
 /* Without a plan: recomputes lost contents, then makes everything resident. */
 static capu_status begin_unplanned(capu_context *context)
 {
@@ -300,15 +310,12 @@ static capu_status make_ready(capu_context *context, bool *is_planned)
 capu_status operands_begin(capu_context *context, const struct call *call, bool *is_planned)
 {
     struct operands *operands = &context->operands;
-    capu_status status = keep_call(operands, call);
+    capu_status status;
 
-    if (status != CAPU_OK) {
-        return failure_set(context, status, "op '%s': no memory for its operands", call->name);
-    }
     *is_planned = false;
     context->operands.has_waited = false;
     context->traffic.from.lane = NULL;
-    status = resolve_all(context);
+    status = operands_check(context, call);
     if (status == CAPU_OK) {
         status = check_defined(context);
     }

@@ -107,6 +107,9 @@ typedef struct capu_op {
  * replay produces the output again and does not touch them. If an op also updates something large,
  * split it into two ops.
  *
+ * In mode off, without a report file, a trace file or strict mode, an op's operands are only looked
+ * up: which contents are defined is not known, so no read is answered with UNDEFINED_READ.
+ *
  * Stream order: compute stream.
  * Errors after which the op has not run and nothing is lost: INVALID (no name, no `run`, a count
  * without an array, more than CAPU_OPERAND_COUNT_MAX operands, an unknown role or flag),
