@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -94,6 +95,9 @@ static capu_status read_host_file(struct binary *binary, const struct elf_file *
         capu_status status;
 
         if (!elf_file_section(elf, i, &section)) {
+            error_text_set(&binary->problem, CAPU_BAD_FILE,
+                           "section %" PRIu32 " is damaged, or the file is cut short", i);
+            binary->is_cut = true;
             continue;
         }
         is_linked = strcmp(section.name, ".nv_fatbin") == 0;

@@ -3,6 +3,7 @@
 #include "interpose/elf_file.h"
 
 #include <elf.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define FIELD(bytes, base, type, field) \
@@ -44,6 +45,16 @@ static bool contents_of(const struct elf_file *elf, uint64_t header, struct byte
     return true;
 }
 
+/* The section headers are the last part of most files. */
+static capu_status say_cut(const struct elf_file *elf, struct error_text *problem)
+{
+    return error_text_set(
+        problem, CAPU_BAD_FILE,
+        "the ELF file is cut short, or damaged: it has %zu bytes, and its section "
+        "headers begin at byte %" PRIu64,
+        elf->bytes.count, elf->sections_offset);
+}
+
 capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct error_text *problem)
 {
     uint64_t names;
@@ -66,9 +77,11 @@ capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct error
     if (elf->sections_offset == 0) {
         return error_text_set(problem, CAPU_BAD_FILE, "the ELF file has no section headers");
     }
-    if (FIELD(bytes, 0, Elf64_Ehdr, e_shentsize) != sizeof(Elf64_Shdr) ||
-        !bytes_have(bytes, elf->sections_offset, sizeof(Elf64_Shdr))) {
+    if (FIELD(bytes, 0, Elf64_Ehdr, e_shentsize) != sizeof(Elf64_Shdr)) {
         return error_text_set(problem, CAPU_BAD_FILE, "the ELF file's section headers are damaged");
+    }
+    if (!bytes_have(bytes, elf->sections_offset, sizeof(Elf64_Shdr))) {
+        return say_cut(elf, problem);
     }
     /* Counts that do not fit the header are in the first section. */
     if (elf->section_count == 0) {
@@ -78,8 +91,10 @@ capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct error
         names = FIELD(bytes, elf->sections_offset, Elf64_Shdr, sh_link);
     }
     if (!bytes_have(bytes, elf->sections_offset,
-                    (uint64_t)elf->section_count * sizeof(Elf64_Shdr)) ||
-        names >= elf->section_count ||
+                    (uint64_t)elf->section_count * sizeof(Elf64_Shdr))) {
+        return say_cut(elf, problem);
+    }
+    if (names >= elf->section_count ||
         !contents_of(elf, header_of(elf, (uint32_t)names), &elf->names)) {
         return error_text_set(problem, CAPU_BAD_FILE, "the ELF file's section headers are damaged");
     }

@@ -172,6 +172,7 @@ capu_status ptx_parse(const char *text, size_t count, struct ptx_module *module,
     if (count > UINT32_MAX) {
         return error_text_set(problem, CAPU_UNSUPPORTED, "more than 4 GiB of PTX");
     }
+    parser.registers_most = REGISTERS_MOST + count;
     ptx_lex_begin(&parser.lex, text, count);
     if (parse_version(&parser)) {
         while (!parser_is_end(&parser)) {
@@ -221,6 +222,9 @@ const struct ptx_function *ptx_find(const struct ptx_module *module, struct span
 const struct ptx_label *ptx_label(const struct ptx_function *function, struct span name,
                                   uint32_t scope)
 {
+    if (name.length == 0) { /* of an operand that is a number */
+        return NULL;
+    }
     for (;;) {
         struct ptx_label key = {.name = name, .scope = scope};
         const struct ptx_label *label = function->label_count == 0

@@ -334,6 +334,7 @@ void parser_read_registers(struct parser *parser)
         struct span word = parser->lex.token.span;
         struct declaration *declaration;
         bool is_name = parser->lex.token.kind == TOKEN_WORD && word.text[0] != '.';
+        uint64_t count = 1;
 
         if (parser->lex.token.kind == TOKEN_WORD && !is_name) {
             bits = span_is(word, ".v2") || span_is(word, ".v4") ? bits : ptx_opcode_bits(word);
@@ -349,12 +350,16 @@ void parser_read_registers(struct parser *parser)
         *declaration = (struct declaration){word, false, 1, (uint32_t)function->register_count};
         if (parser_take(parser, '<')) {
             declaration->is_range = true;
-            declaration->count = parser->lex.token.number > COUNT_MOST
-                                     ? COUNT_MOST
-                                     : (uint32_t)parser->lex.token.number;
+            count = parser->lex.token.number;
             parser_next(parser);
             (void)parser_take(parser, '>');
         }
+        if (count > parser->registers_most) {
+            (void)parser_fail(parser, "far more registers than the text can use");
+            return;
+        }
+        parser->registers_most -= count;
+        declaration->count = (uint32_t)count;
         for (uint32_t i = 0; i < declaration->count; i++) {
             struct ptx_register *added = PARSER_ADD(parser, function, register);
 

@@ -17,7 +17,8 @@ bool span_is(struct span span, const char *text)
 
 bool span_is_same(struct span one, struct span other)
 {
-    return one.length == other.length && memcmp(one.text, other.text, one.length) == 0;
+    return one.length == other.length &&
+           (one.length == 0 || memcmp(one.text, other.text, one.length) == 0);
 }
 
 bool span_has_part(struct span word, const char *part)

@@ -18,7 +18,11 @@ void *parser_add(struct parser *parser, void *array, size_t *count, size_t *capa
 {
     void *element;
 
-    if (*count >= COUNT_MOST || !array_reserve(array, capacity, *count + 1, bytes)) {
+    if (*count >= COUNT_MOST) {
+        (void)parser_fail(parser, "more parts of one kind than the parser takes");
+        return NULL;
+    }
+    if (!array_reserve(array, capacity, *count + 1, bytes)) {
         if (parser->failure == CAPU_OK) {
             parser->failure =
                 error_text_set(parser->problem, CAPU_NO_HOST_MEMORY, "no memory to parse it");

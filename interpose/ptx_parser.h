@@ -10,8 +10,15 @@
 
 #include "interpose/ptx.h"
 
-/* More is no real parameter, register or instruction, and would only cost memory. */
-enum { COUNT_MOST = 1 << 24, PARAMETERS_MOST_BYTES = 1 << 20, DEPTH_MOST = 64 };
+/* More is no real parameter, register or instruction, and would only cost memory. Registers are
+   declared by their number, "%r<1000>", so a short text could ask for any number of them: a module
+   may have as many as its text has bytes, and REGISTERS_MOST besides. */
+enum {
+    COUNT_MOST = 1 << 22,
+    REGISTERS_MOST = 1 << 16,
+    PARAMETERS_MOST_BYTES = 1 << 20,
+    DEPTH_MOST = 64
+};
 
 /* Declared names of registers that are visible: "%r<5>" declares %r0 to %r4. */
 struct declaration {
@@ -26,7 +33,8 @@ struct parser {
     struct ptx_module *module;
     struct error_text *problem;
     capu_status failure;
-    bool is_extern; /* of the declaration that comes next */
+    bool is_extern;          /* of the declaration that comes next */
+    uint64_t registers_most; /* that may still be declared in the module */
     /* Of the function being parsed. */
     struct ptx_function *function;
     struct declaration *declarations;

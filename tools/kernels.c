@@ -464,7 +464,7 @@ static void say_gaps(const struct binary *binary, const struct settings *setting
         }
     }
     if (binary->is_cut) {
-        say("%s: %s; what follows is not analysed", settings->path, binary->problem.text);
+        say("%s: %s; what is there is not analysed", settings->path, binary->problem.text);
     }
     if (without > 0) {
         char architecture[16] = "XX";

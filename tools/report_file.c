@@ -1,6 +1,7 @@
 /* Reads report files: counters of all iterations, and their medians per kind. */
 #include "tools/report_file.h"
 
+#include "policy/json_lines.h"
 #include "tools/say.h"
 
 #include <errno.h>
@@ -106,18 +107,48 @@ static bool add(struct report_file *file, const json_t *line, long offset)
     return true;
 }
 
+/* Reads a line with its end, or what the file ends with; empty at the end of the file. The path may
+   be that of any file, also of a device that never ends a line. */
+static capu_status read_line(FILE *stream, struct string_buffer *text)
+{
+    char chunk[4096];
+    capu_status status = CAPU_OK;
+    int byte = 0;
+
+    text->length = 0;
+    while (status == CAPU_OK && byte != '\n' && byte != EOF) {
+        size_t count = 0;
+
+        while (count < sizeof(chunk) && byte != '\n' && (byte = getc_unlocked(stream)) != EOF) {
+            chunk[count++] = (char)byte;
+        }
+        status = text->length + count > JSON_LINES_LINE_MAX
+                     ? CAPU_TOO_LARGE
+                     : string_buffer_append(text, chunk, count);
+    }
+    return status;
+}
+
 static bool read_lines(struct report_file *file, FILE *stream)
 {
-    char *text = NULL;
-    size_t room = 0;
+    struct string_buffer text = {0};
     long offset = 0;
     bool is_fine = true;
-    ssize_t length;
 
-    for (size_t number = 1; is_fine && (length = getline(&text, &room, stream)) > 0; number++) {
-        json_t *line = json_loadb(text, (size_t)length, 0, NULL);
+    for (size_t number = 1; is_fine; number++) {
+        capu_status status = read_line(stream, &text);
+        json_t *line;
 
-        if (line == NULL && text[length - 1] != '\n') {
+        if (status != CAPU_OK) {
+            say("%s:%zu: the line is %s", file->path, number,
+                status == CAPU_TOO_LARGE ? "too long" : "larger than the memory");
+            is_fine = false;
+        }
+        if (!is_fine || text.length == 0) {
+            break;
+        }
+        line = json_loadb(text.data, text.length, 0, NULL);
+        if (line == NULL && text.data[text.length - 1] != '\n') {
             say("%s:%zu: the line is cut off and is left out", file->path, number);
         } else if (is_timeline(line)) {
             is_fine = add_timeline(file, line, offset, number);
@@ -128,9 +159,9 @@ static bool read_lines(struct report_file *file, FILE *stream)
             is_fine = add(file, line, offset);
         }
         json_decref(line);
-        offset += length;
+        offset += (long)text.length;
     }
-    free(text);
+    string_buffer_finish(&text);
     return is_fine;
 }
 
@@ -240,26 +271,24 @@ bool report_file_view(const struct report_file *file, const struct reported *ite
 {
     FILE *stream = fopen(file->path, "rb");
     struct error_text error = {""};
-    char *text = NULL;
-    size_t room = 0;
-    ssize_t length = -1;
-    capu_status status;
+    struct string_buffer text = {0};
+    capu_status status = CAPU_FILE_FAILED;
 
     *view = (struct view){0};
     if (stream != NULL && fseek(stream, iteration->timeline_offset, SEEK_SET) == 0) {
-        length = getline(&text, &room, stream);
+        status = read_line(stream, &text);
     }
     if (stream != NULL) {
         fclose(stream);
     }
-    if (length <= 0) {
-        free(text);
+    if (status != CAPU_OK || text.length == 0) {
+        string_buffer_finish(&text);
         say("%s: cannot be read again", file->path);
         return false;
     }
-    status =
-        view_of_timeline(view, file->path, iteration->timeline_line, text, (size_t)length, &error);
-    free(text);
+    status = view_of_timeline(view, file->path, iteration->timeline_line, text.data, text.length,
+                              &error);
+    string_buffer_finish(&text);
     if (status != CAPU_OK) {
         say_error(&error);
         return false;

@@ -52,9 +52,6 @@ enum input { INPUT_UNKNOWN, INPUT_REPORT, INPUT_TRACE };
 static enum input recognise(const char *path)
 {
     FILE *stream = fopen(path, "rb");
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t length = -1;
     json_t *object;
     const char *type;
     enum input input = INPUT_UNKNOWN;
@@ -63,9 +60,8 @@ static enum input recognise(const char *path)
         say("%s: %s", path, strerror(errno));
         return input;
     }
-    length = getline(&line, &room, stream);
+    object = json_loadf(stream, JSON_DISABLE_EOF_CHECK, NULL); /* stops at what is not JSON */
     fclose(stream);
-    object = length > 0 ? json_loadb(line, (size_t)length, 0, NULL) : NULL;
     type = json_string_value(json_object_get(object, "type"));
     if (type != NULL && (strcmp(type, "report") == 0 || strcmp(type, "timeline") == 0)) {
         input = INPUT_REPORT;
@@ -75,7 +71,6 @@ static enum input recognise(const char *path)
         say("%s: its first line is neither that of a report nor that of a trace", path);
     }
     json_decref(object);
-    free(line);
     return input;
 }
 

@@ -298,6 +298,26 @@ static void read_damaged(const unsigned char *data, size_t count)
     free(copy);
 }
 
+/* Whoever copied half a program is told that it is half of one. */
+START_TEST(a_cut_program_is_named_as_such)
+{
+    struct buffer program = {0};
+
+    write_sample(&program, ".nv_fatbin", PACKING_NONE, "-x");
+    for (size_t i = 1; i < 8; i++) {
+        size_t count = program.count * i / 8;
+        struct error_text problem = {""};
+        struct binary binary;
+
+        ck_assert_int_eq(binary_read_bytes((struct bytes){program.data, count}, &binary, &problem),
+                         CAPU_BAD_FILE);
+        ck_assert_msg(strstr(problem.text, "cut short") != NULL, "%zu bytes: %s", count,
+                      problem.text);
+    }
+    free(program.data);
+}
+END_TEST
+
 START_TEST(cut_and_changed_files_do_no_harm)
 {
     struct buffer program = {0};
@@ -346,6 +366,7 @@ int main(void)
 #if !defined(INTERPOSE_ZSTD) || !defined(INTERPOSE_LZ4)
     tcase_add_test(cases, missing_packages_are_named);
 #endif
+    tcase_add_test(cases, a_cut_program_is_named_as_such);
     tcase_add_test(cases, cut_and_changed_files_do_no_harm);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

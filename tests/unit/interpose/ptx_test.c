@@ -1,5 +1,6 @@
 /* What the PTX parser keeps of declarations: sizes, alignment, initialisers, limits. */
 #include "interpose/ptx.h"
+#include "interpose/ptx_graph.h"
 
 #include "tests/support/suite.h"
 
@@ -180,6 +181,54 @@ START_TEST(functions_keep_locals_and_results)
 }
 END_TEST
 
+/* A branch to a number, or to a label that is none, is lost; the graph says where. UBSan sees a
+   comparison with the name that a number does not have. */
+START_TEST(branches_without_a_label_are_lost)
+{
+    struct ptx_module module = parsed(HEAD ".visible .entry k()\n"
+                                           "{ .reg .pred %p<2>;\n"
+                                           "@%p1 bra $nowhere, 3;\n"
+                                           "$here: ret; }\n");
+    struct ptx_graph graph;
+
+    ck_assert_int_eq(ptx_graph_build(&module.functions[0], &graph), CAPU_OK);
+    ck_assert(graph.has_lost_branch);
+    ck_assert_uint_eq(graph.lost_line, 6);
+    ptx_graph_finish(&graph);
+    ptx_finish(&module);
+}
+END_TEST
+
+/* A short text could ask for any number of registers. */
+static const char *const excessive[] = {
+    ".reg .b32 %r<4000000000>;",
+    ".reg .b32 %r<18446744073709551615>;",
+    ".reg .b32 %r<60000>; .reg .b32 %s<60000>;",
+    ".reg .b32 %r<60000>; ret; } .entry l() { .reg .b32 %r<60000>;",
+};
+
+START_TEST(registers_beyond_what_a_text_can_use_are_rejected)
+{
+    char text[512];
+    struct ptx_module module;
+    struct error_text problem;
+
+    snprintf(text, sizeof(text), HEAD ".entry k()\n{ %s ret; }", excessive[_i]);
+    ck_assert_int_eq(ptx_parse(text, strlen(text), &module, &problem), CAPU_BAD_FILE);
+    ck_assert_str_eq(problem.text, "line 5: far more registers than the text can use");
+    ck_assert_uint_eq(module.function_count, 0);
+}
+END_TEST
+
+START_TEST(many_registers_are_kept)
+{
+    struct ptx_module module = parsed(HEAD ".entry k()\n{ .reg .b32 %r<60000>; ret; }");
+
+    ck_assert_uint_eq(module.functions[0].register_count, 60000);
+    ptx_finish(&module);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("interpose_ptx");
@@ -193,6 +242,10 @@ int main(void)
     tcase_add_loop_test(declarations, functions_keep_their_limits, 0,
                         sizeof(limits) / sizeof(limits[0]));
     tcase_add_test(declarations, functions_keep_locals_and_results);
+    tcase_add_test(declarations, branches_without_a_label_are_lost);
+    tcase_add_loop_test(declarations, registers_beyond_what_a_text_can_use_are_rejected, 0,
+                        sizeof(excessive) / sizeof(excessive[0]));
+    tcase_add_test(declarations, many_registers_are_kept);
     suite_add_tcase(suite, declarations);
     return suite_run(suite);
 }

@@ -213,6 +213,16 @@ START_TEST(a_timeline_goes_to_standard_output)
 }
 END_TEST
 
+/* Its memory is not all of the machine's. */
+START_TEST(an_endless_input_is_rejected)
+{
+    RUN_COMMANDS({"explain /dev/zero", 2, {"/dev/zero:1: the line is too long"}},
+                 {"explain r /dev/zero", 2, {"/dev/zero:1: the line is too long"}},
+                 {"timeline /dev/zero", 2, {"/dev/zero: its first line is neither"}},
+                 {"kernels /dev/zero", 2, {"/dev/zero: not a regular file"}});
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tools/usage");
@@ -224,6 +234,7 @@ int main(void)
     tcase_add_loop_test(tests, options_are_left_out_given_twice_and_given_a_dash, 0, ROWS);
     tcase_add_loop_test(tests, a_closed_pipe_is_an_error, 0, ROWS);
     tcase_add_test(tests, a_timeline_goes_to_standard_output);
+    tcase_add_test(tests, an_endless_input_is_rejected);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
