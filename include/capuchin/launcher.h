@@ -51,6 +51,7 @@
 #ifndef CAPU_INCLUDE_LAUNCHER_H
 #define CAPU_INCLUDE_LAUNCHER_H
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -111,6 +112,44 @@ enum capu_launcher_role {
     capu_role_is_name,
     capu_role_is_index
 };
+
+/* The casts that the macros need, without those that C++ compilers warn of. */
+#ifdef __cplusplus
+extern "C++" {
+struct capu_launcher_stream {
+    capu_stream stream;
+    operator void *() const
+    {
+        return stream;
+    }
+    template <typename Type> operator Type *() const
+    {
+        return static_cast<Type *>(stream);
+    }
+};
+
+static inline size_t capu_launcher_count(size_t count)
+{
+    return count;
+}
+
+template <typename Type> static inline size_t capu_launcher_count(Type count)
+{
+    return static_cast<size_t>(count);
+}
+}
+#define CAPU_LAUNCHER_BLOCK(type_, block_) static_cast<type_>(block_)
+#define CAPU_LAUNCHER_STREAM(type_, stream_) \
+    capu_launcher_stream                     \
+    {                                        \
+        stream_                              \
+    }
+#define CAPU_LAUNCHER_ITEMS(count_) capu_launcher_count(count_)
+#else
+#define CAPU_LAUNCHER_BLOCK(type_, block_) (block_)
+#define CAPU_LAUNCHER_STREAM(type_, stream_) ((type_)(stream_))
+#define CAPU_LAUNCHER_ITEMS(count_) ((size_t)(count_))
+#endif
 
 static inline void capu_launch_begin(struct capu_launch *launch, const char *name,
                                      capu_run_function run, const void *arguments,
@@ -190,8 +229,8 @@ static inline void capu_launch_index(struct capu_launch *launch, int64_t index)
 static inline capu_status capu_launch_end(struct capu_launch *launch)
 {
     if (launch->has_index) {
-        snprintf(launch->name, sizeof(launch->name), "%.100s.%lld", launch->op.name,
-                 (long long)launch->index);
+        snprintf(launch->name, sizeof(launch->name), "%.100s.%" PRId64, launch->op.name,
+                 launch->index);
         launch->op.name = launch->name;
     }
     return capu_drop_in_run(&launch->op);
@@ -209,7 +248,7 @@ static inline capu_status capu_launch_end(struct capu_launch *launch)
     static capu_status name_##_run(capu_stream capu_stream_, const void *capu_block_)   \
     {                                                                                   \
         const struct name_##_arguments *capu_arguments_ =                               \
-            (const struct name_##_arguments *)capu_block_;                              \
+            CAPU_LAUNCHER_BLOCK(const struct name_##_arguments *, capu_block_);         \
         (void)capu_stream_;                                                             \
         body_(CAPU_LAUNCHER_LIST(CAPU_LAUNCHER_PASSED, __VA_ARGS__));                   \
         return CAPU_OK;                                                                 \
@@ -245,7 +284,7 @@ static inline capu_status capu_launch_end(struct capu_launch *launch)
 #define CAPU_LAUNCHER_RECEIVED_LABEL(type_, name_)
 #define CAPU_LAUNCHER_PASSED_OPERAND(type_, name_) , capu_arguments_->name_
 #define CAPU_LAUNCHER_PASSED_VALUE(type_, name_) , capu_arguments_->name_
-#define CAPU_LAUNCHER_PASSED_STREAM(type_, name_) , (type_)capu_stream_
+#define CAPU_LAUNCHER_PASSED_STREAM(type_, name_) , CAPU_LAUNCHER_STREAM(type_, capu_stream_)
 #define CAPU_LAUNCHER_PASSED_LABEL(type_, name_)
 #define CAPU_LAUNCHER_FIELD_OPERAND(type_, name_) type_ name_;
 #define CAPU_LAUNCHER_FIELD_VALUE(type_, name_) type_ name_;
@@ -265,7 +304,7 @@ static inline capu_status capu_launch_end(struct capu_launch *launch)
 #define CAPU_LAUNCHER_EXTENT(name_, ...) \
     CAPU_LAUNCHER_JOIN(CAPU_LAUNCHER_EXTENT_, CAPU_LAUNCHER_COUNT(__VA_ARGS__))(name_, __VA_ARGS__)
 #define CAPU_LAUNCHER_EXTENT_1(name_, empty_) 1, 0
-#define CAPU_LAUNCHER_EXTENT_2(name_, count_, empty_) (size_t)(count_), sizeof(*(name_))
+#define CAPU_LAUNCHER_EXTENT_2(name_, count_, empty_) CAPU_LAUNCHER_ITEMS(count_), sizeof(*(name_))
 
 /* The class of a role. One that does not exist passes for a value: the enumerator is the only
    error. */

@@ -182,7 +182,7 @@ static inline capu_operand capu_operand_of(const void *address, size_t bytes, ca
     capu_operand operand;
     operand.address = address;
     operand.bytes = bytes;
-    operand.role = (uint32_t)role;
+    operand.role = role;
     operand.reserved = 0;
     return operand;
 }

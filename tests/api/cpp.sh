@@ -1,6 +1,6 @@
 #!/bin/bash
-# cpp.sh ROOT LIBRARIES CXX: compiles cpp_test.cpp without warnings with CXX and, where there is one,
-# clang++, in several ways, and runs it; checks that ops that could not be copied do not compile, and
+# cpp.sh ROOT LIBRARIES CXX: compiles cpp_test.cpp and cpp_launchers.cpp without warnings with CXX and, where
+# there is one, clang++, in several ways, and runs them; checks that ops that could not be copied do not compile, and
 # that the compiler's message says why.
 set -u
 root=$1
@@ -34,6 +34,17 @@ for compiler in "${compilers[@]}"; do
             -o "$work/test" -L"$libraries" -Wl,-rpath,"$libraries" -lcapuchin && "$work/test" ||
             { echo "$compiler $options: cpp_test.cpp fails"; status=1; }
     done
+    # Those whose casts are a matter of style compile without warnings, too. Only g++ knows the second.
+    styles=(-Wold-style-cast -Wcast-qual)
+    "$compiler" -Wuseless-cast -Werror -fsyntax-only -x c++ /dev/null 2>/dev/null && styles+=(-Wuseless-cast)
+    for standard in c++11 c++17 c++20; do
+        "$compiler" -std=$standard "${warnings[@]}" "${styles[@]}" -I"$root/include" \
+            "$root/tests/api/cpp_launchers.cpp" -o "$work/test" -L"$libraries" -Wl,-rpath,"$libraries" \
+            -lcapuchin && "$work/test" ||
+            { echo "$compiler $standard: cpp_launchers.cpp fails"; status=1; }
+    done
+    "$compiler" -std=c++17 "${warnings[@]}" "${styles[@]}" -I"$root/include" -fsyntax-only \
+        "$root/tests/api/cpp_test.cpp" || { echo "$compiler: cpp_test.cpp has casts"; status=1; }
     run='capu_status f(capu_context *c, float *x, const float *y)
         { std::string s; int n = 0; (void)s, (void)n, (void)x, (void)y; return capu::run(c, "f", '
     rejects 'copied byte by byte' "$run {capu::writes(x)}, [=](capu_stream) { x[0] = float(s.size()); }); }"
