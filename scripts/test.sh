@@ -17,6 +17,8 @@ jobs=${JOBS:-$(nproc)}
 test_jobs=$((jobs + 1))
 # The kernels use one thread of OpenBLAS; the others of a process spin for a while and then wait.
 export OPENBLAS_NUM_THREADS=1
+# What configures contexts of the user does not configure those of the tests.
+unset "${!CAPUCHIN_@}"
 # What the machine of tests/ptx compiles depends on neither the build nor the run.
 export PTX_CACHE=${PTX_CACHE:-$PWD/build/ptx-cache}
 passed=0
@@ -121,7 +123,6 @@ test)
     look_with_clang
     ;;
 long)
-    export CK_TIMEOUT_MULTIPLIER=5
     run debug 50
     run asan 20
     run tsan 10

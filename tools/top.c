@@ -18,9 +18,10 @@ struct settings {
     bool once;
     bool as_json;
     double seconds;
+    const char *folder; /* NULL: the user's */
 };
 
-enum option_key { KEY_ONCE = KEY_OWN, KEY_INTERVAL };
+enum option_key { KEY_ONCE = KEY_OWN, KEY_INTERVAL, KEY_FOLDER };
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
@@ -38,6 +39,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         if (settings->seconds < 0.1 || settings->seconds > 3600.0) {
             argp_error(state, "--interval %s: not between 0.1 and 3600 seconds", argument);
         }
+        return 0;
+    case KEY_FOLDER:
+        settings->folder = argument;
         return 0;
     case ARGP_KEY_END:
         if (settings->as_json && !settings->once) {
@@ -88,6 +92,8 @@ int top_main(int argc, char **argv)
         {"json", KEY_JSON, NULL, 0, "With --once: print one line of JSON", 0},
         {"interval", KEY_INTERVAL, "SECONDS", 0, "Time between updates of the screen (default: 1)",
          0},
+        {"folder", KEY_FOLDER, "FOLDER", 0,
+         "Look for sockets in FOLDER only, such as the runtime directory of a container", 0},
         {0}};
     static const struct argp argp = {
         options,
@@ -105,9 +111,9 @@ int top_main(int argc, char **argv)
 
     arguments_read(&argp, argc, argv, &settings);
     if (!settings.once) {
-        return top_screen_run(settings.seconds);
+        return top_screen_run(settings.folder, settings.seconds);
     }
-    if (!top_snapshot_take(&snapshot)) {
+    if (!top_snapshot_take(settings.folder, &snapshot)) {
         return EXIT_USAGE;
     }
     is_fine = settings.as_json ? print_json(&snapshot) : print_table(&snapshot);

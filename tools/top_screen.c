@@ -79,12 +79,12 @@ static size_t move_by(int key, size_t first, size_t count)
 }
 
 /* True: the text is that of the programs as they are now. */
-static bool read_programs(struct string_buffer *text)
+static bool read_programs(const char *folder, struct string_buffer *text)
 {
     struct top_style style = {.columns = (size_t)COLS,
                               .is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0};
     struct top_snapshot snapshot;
-    bool is_fine = top_snapshot_take(&snapshot);
+    bool is_fine = top_snapshot_take(folder, &snapshot);
 
     if (is_fine) {
         string_buffer_finish(text);
@@ -99,7 +99,7 @@ static bool is_quit(int key)
     return key == 'q' || key == 'Q';
 }
 
-int top_screen_run(double seconds)
+int top_screen_run(const char *folder, double seconds)
 {
     struct string_buffer text = {0};
     size_t first = 0;
@@ -123,7 +123,7 @@ int top_screen_run(double seconds)
     timeout((int)(seconds * 1000.0));
     while (is_fine && !is_quit(key)) {
         if (key == ERR || key == KEY_RESIZE) { /* ERR: the time has passed */
-            is_fine = read_programs(&text);
+            is_fine = read_programs(folder, &text);
         }
         first = move_by(key, first, count_lines(&text));
         draw(&text, first);
@@ -139,8 +139,9 @@ int top_screen_run(double seconds)
 
 #else
 
-int top_screen_run(double seconds)
+int top_screen_run(const char *folder, double seconds)
 {
+    (void)folder;
     (void)seconds;
     say("this command was built without ncurses: install libncurses-dev and build it again, or "
         "use --once");

@@ -350,17 +350,20 @@ static bool add_folder(struct top_snapshot *snapshot, const char *folder)
     return is_fine;
 }
 
-bool top_snapshot_take(struct top_snapshot *snapshot)
+bool top_snapshot_take(const char *folder, struct top_snapshot *snapshot)
 {
     bool is_fine;
 
     *snapshot = (struct top_snapshot){.programs = json_array()};
     is_fine = snapshot->programs != NULL;
-    for (size_t i = 0; i < USER_FOLDER_COUNT && is_fine; i++) {
-        char folder[USER_FOLDER_BYTES];
+    if (is_fine && folder != NULL) {
+        is_fine = add_folder(snapshot, folder);
+    }
+    for (size_t i = 0; folder == NULL && i < USER_FOLDER_COUNT && is_fine; i++) {
+        char path[USER_FOLDER_BYTES];
 
-        if (user_folder_path(i, folder) == 0) {
-            is_fine = add_folder(snapshot, folder);
+        if (user_folder_path(i, path) == 0) {
+            is_fine = add_folder(snapshot, path);
         }
     }
     if (!is_fine) {

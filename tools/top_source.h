@@ -20,9 +20,10 @@ struct top_snapshot {
     size_t removed; /* sockets of programs that have ended */
 };
 
-/* Asks every socket, and removes those of programs that have ended. False: out of memory, or a
-   folder cannot be read, and an error has been printed. */
-bool top_snapshot_take(struct top_snapshot *snapshot);
+/* Asks every socket in a folder, or in those of the user if `folder` is NULL, and removes those of
+   programs that have ended. False: out of memory, or a folder cannot be read, and an error has been
+   printed. */
+bool top_snapshot_take(const char *folder, struct top_snapshot *snapshot);
 void top_snapshot_finish(struct top_snapshot *snapshot);
 
 /* Whether a text is a complete line of this version; if not, `why` says what is wrong. The caller

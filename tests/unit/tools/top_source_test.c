@@ -213,7 +213,7 @@ START_TEST(without_ncurses_the_package_is_named)
 
     ck_assert_ptr_nonnull(file);
     ck_assert_int_ge(dup2(fileno(file), STDERR_FILENO), 0);
-    ck_assert_int_eq(top_screen_run(1.0), EXIT_USAGE);
+    ck_assert_int_eq(top_screen_run(NULL, 1.0), EXIT_USAGE);
     ck_assert_int_ge(dup2(copy, STDERR_FILENO), 0);
     close(copy);
     rewind(file);

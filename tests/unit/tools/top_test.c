@@ -11,16 +11,25 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+static char sockets[128]; /* the folder */
+
 static void setup(void)
 {
-    char path[128];
-
     make_folder();
     setenv("XDG_RUNTIME_DIR", folder, 1);
     setenv("LC_ALL", "C.UTF-8", 1);
     setenv("TERM", "xterm", 1);
-    snprintf(path, sizeof(path), "%s/capuchin", folder);
-    ck_assert_int_eq(mkdir(path, 0700), 0);
+    snprintf(sockets, sizeof(sockets), "%s/capuchin", folder);
+    ck_assert_int_eq(mkdir(sockets, 0700), 0);
+}
+
+/* Only the programs of this test: others of the user may run. */
+static int run_top(const char *options)
+{
+    char arguments[256];
+
+    snprintf(arguments, sizeof(arguments), "top --folder %s %s", sockets, options);
+    return run(arguments);
 }
 
 /* A context in steady state; the numbers are round, so that what is shown can be seen from them. */
@@ -118,7 +127,7 @@ START_TEST(the_table_has_known_values)
     pid_t program = start_program(&good);
     char expected[4096];
 
-    ck_assert_int_eq(run("top --once"), 0);
+    ck_assert_int_eq(run_top("--once"), 0);
     snprintf(expected, sizeof(expected),
              "train\\x1b[31m (process %ld), context 1: cuda, guided\n"
              "  iteration 42 of train, guided, complete 2 s ago\n"
@@ -145,7 +154,7 @@ START_TEST(scripts_get_every_line)
     pid_t second = start_program(&good);
     char text[128];
 
-    ck_assert_int_eq(run("top --once --json"), 0);
+    ck_assert_int_eq(run_top("--once --json"), 0);
     snprintf(text, sizeof(text), "{\"programs\":[{\"type\":\"top\",\"version\":1,\"pid\":%ld,",
              (long)(first < second ? first : second));
     expect(text);
@@ -169,7 +178,7 @@ START_TEST(a_context_without_an_iteration_is_shown)
                   "\"stalls_iteration\":0,\"stalls\":[],\"report\":null}]}\n"};
     pid_t program = start_program(&answer);
 
-    ck_assert_int_eq(run("top --once"), 0);
+    ck_assert_int_eq(run_top("--once"), 0);
     expect(" 0 %: 0 B of 0 B\n  no iteration is complete yet\n");
     stop_program(program);
 }
@@ -206,7 +215,7 @@ START_TEST(what_speaks_otherwise_is_rejected)
     pid_t other = start_program(&good);
     char text[256];
 
-    ck_assert_int_eq(run("top --once"), 0);
+    ck_assert_int_eq(run_top("--once"), 0);
     snprintf(text, sizeof(text), "not shown: %s/capuchin/%ld.sock %s", folder, (long)program,
              strange[_i].text);
     expect(text);
@@ -222,13 +231,13 @@ START_TEST(a_program_that_has_ended_leaves_nothing)
 {
     pid_t program = start_program(&good);
 
-    ck_assert_int_eq(run("top --once"), 0);
+    ck_assert_int_eq(run_top("--once"), 0);
     stop_program(program);
     ck_assert(has_socket(program));
-    ck_assert_int_eq(run("top --once --json"), 0);
+    ck_assert_int_eq(run_top("--once --json"), 0);
     expect("{\"programs\":[],\"rejected\":[],\"removed\":1}");
     ck_assert(!has_socket(program));
-    ck_assert_int_eq(run("top --once"), 0);
+    ck_assert_int_eq(run_top("--once"), 0);
     ck_assert_str_eq(output, "No program offers its counters. Set CAPUCHIN_TOP=1 for those that "
                              "are to be shown.\n");
 }
@@ -261,7 +270,7 @@ START_TEST(an_orphaned_socket_is_removed)
         _exit(0);
     }
     ck_assert_int_eq(waitpid(program, NULL, 0), program);
-    ck_assert_int_eq(run("top --once --json"), 0);
+    ck_assert_int_eq(run_top("--once --json"), 0);
     expect("{\"programs\":[],\"rejected\":[],\"removed\":1}");
     ck_assert(!has_socket(program));
 }
@@ -271,7 +280,7 @@ START_TEST(what_is_no_socket_stays)
 {
     write_file("capuchin/12345.sock", "mine");
     write_file("capuchin/notes.txt", "mine");
-    ck_assert_int_eq(run("top --once"), 0);
+    ck_assert_int_eq(run_top("--once"), 0);
     expect("capuchin/12345.sock is not a socket\n");
     ck_assert_ptr_null(strstr(output, "notes"));
     shell("cat capuchin/12345.sock capuchin/notes.txt");
@@ -284,9 +293,27 @@ START_TEST(a_folder_that_others_can_enter_is_rejected)
     pid_t program = start_program(&good);
 
     shell("chmod 755 capuchin");
-    ck_assert_int_eq(run("top --once"), 0);
+    ck_assert_int_eq(run_top("--once"), 0);
     expect("/capuchin is not safe: Permission denied\n");
     ck_assert_ptr_null(strstr(output, "context 1"));
+    stop_program(program);
+}
+END_TEST
+
+/* Without the option, programs in the runtime directory are shown, whoever else is. */
+START_TEST(the_runtime_directory_is_the_default)
+{
+    pid_t program = start_program(&good);
+    char text[128];
+
+    ck_assert_int_eq(run("top --once"), 0);
+    snprintf(text, sizeof(text), "train\\x1b[31m (process %ld), context 1", (long)program);
+    expect(text);
+    shell("mkdir -m 700 other");
+    ck_assert_int_eq(run("top --folder other --once"), 0);
+    expect("No program offers its counters");
+    ck_assert_int_eq(run("top --folder nowhere --once"), 0);
+    expect("No program offers its counters");
     stop_program(program);
 }
 END_TEST
@@ -311,7 +338,7 @@ START_TEST(the_screen_has_known_values)
     char text[128];
 
     if (child == 0) {
-        execl(CAPUCHIN_COMMAND, "capuchin", "top", (char *)NULL);
+        execl(CAPUCHIN_COMMAND, "capuchin", "top", "--folder", sockets, (char *)NULL);
         _exit(127);
     }
     terminal_read(terminal, "q: quit");
@@ -342,7 +369,8 @@ START_TEST(the_screen_follows_the_programs)
     pid_t child = terminal_start(&terminal, 80);
 
     if (child == 0) {
-        execl(CAPUCHIN_COMMAND, "capuchin", "top", "--interval", "0.1", (char *)NULL);
+        execl(CAPUCHIN_COMMAND, "capuchin", "top", "--folder", sockets, "--interval", "0.1",
+              (char *)NULL);
         _exit(127);
     }
     terminal_read(terminal, "q: quit");
@@ -377,14 +405,14 @@ START_TEST(a_real_program_is_shown)
     }
     do {
         ck_assert_int_eq(waitpid(program, NULL, WNOHANG), 0);
-        ck_assert_int_eq(run("top --once"), 0);
+        ck_assert_int_eq(run_top("--once"), 0);
     } while (strstr(output, "  link    out ") == NULL);
     snprintf(text, sizeof(text), "capuchin (process %ld), context ", (long)program);
     expect(text);
     expect(": sim, passive\n  iteration ");
     expect("  alive   parameter 97.");
     stop_program(program);
-    ck_assert_int_eq(run("top --once --json"), 0);
+    ck_assert_int_eq(run_top("--once --json"), 0);
     expect("{\"programs\":[],\"rejected\":[],\"removed\":1}");
 }
 END_TEST
@@ -404,6 +432,7 @@ int main(void)
     tcase_add_test(tests, an_orphaned_socket_is_removed);
     tcase_add_test(tests, what_is_no_socket_stays);
     tcase_add_test(tests, a_folder_that_others_can_enter_is_rejected);
+    tcase_add_test(tests, the_runtime_directory_is_the_default);
     tcase_add_test(tests, options_are_checked);
 #if CAPUCHIN_HAVE_NCURSES
     tcase_add_test(tests, the_screen_has_known_values);

@@ -56,7 +56,7 @@ static const struct row {
     {"run", "/bin/true", {"--driver=/bin/true", "--iteration-range=x", "--verify"}},
     {"timeline", "r", {"--iteration=2", "--machine=m", "--output=o", "--plan=p", "--trace=t"}},
     {"timeline", "t", {"--machine=m", "--output=o", "--plan=p"}},
-    {"top", "", {"--interval=1", "--json", "--once"}},
+    {"top", "", {"--folder=f", "--interval=1", "--json", "--once"}},
     {"machines", "", {"--json"}},
 };
 
