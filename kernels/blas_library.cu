@@ -32,7 +32,7 @@ static capu_status refuse(char *reason)
 
 capu_status blas_library_load(struct blas_functions *functions, char *reason)
 {
-    const char *path = getenv("KERNELS_CUBLAS");
+    const char *path = secure_getenv("KERNELS_CUBLAS");
     struct blas_functions found;
     void *library;
 

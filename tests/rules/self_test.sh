@@ -170,6 +170,19 @@ cycles 'room: a.c -> b.c: table' "$2" \
     'extern int (*const table[])(void); int f(void){return table[0]();}' \
     'int f(void); int (*const table[])(void) = {f};'
 
+# environment LINE: whether the rule refuses that line in a file of the library.
+environment() {
+    tree
+    echo "$1" >"$work/tree/runtime/config.c"
+    "$rules/environment.sh" "$work/tree" >"$work/out" || fail "environment.sh refuses '$1' in config.c"
+    echo "$1" >"$work/tree/runtime/x.c"
+    ! "$rules/environment.sh" "$work/tree" >"$work/out"
+}
+
+environment 'const char *path = getenv("HOME");' || fail 'environment.sh accepts getenv'
+environment 'const char *path = secure_getenv("HOME");' || fail 'environment.sh accepts secure_getenv'
+! environment 'const char *path = environment_path("HOME");' || fail 'environment.sh refuses environment_path'
+
 # tensor_state LINE: whether the rule refuses that line in another file than tensor_state.c.
 tensor_state() {
     tree
