@@ -35,7 +35,7 @@ static capu_status next(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* Whether to repeat a call. Validates the context after each failure. */
+/* Whether to repeat a call. Validates the context after each failure, which must have a text. */
 static bool again(struct program *program, capu_status status, unsigned tried)
 {
     const char *what = "";
@@ -44,6 +44,12 @@ static bool again(struct program *program, capu_status status, unsigned tried)
         return false;
     }
     program->failures++;
+    if (capu_last_error(program->context)[0] == '\0') {
+        program->is_wrong = true;
+        program->what = "an error has no text";
+        program->status = status;
+        return false;
+    }
     if (status != CAPU_DEVICE_LOST && status != CAPU_OP_FAILED &&
         !context_validate(program->context, &what)) {
         program->is_wrong = true;
@@ -55,6 +61,7 @@ static bool again(struct program *program, capu_status status, unsigned tried)
         program->status = status;
         return false;
     }
+    (void)capu_explain(program->context, status, ""); /* the next failure brings its own */
     return true;
 }
 
