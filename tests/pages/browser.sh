@@ -34,7 +34,7 @@ open() {
 
     [ "$theme" = dark ] && options+=(--blink-settings=preferredColorScheme=0)
     [ "$(id -u)" -eq 0 ] && options+=(--no-sandbox)
-    timeout 60 "$browser" "${options[@]}" "$@" "file://$work/$file" 2>"$work/stderr"
+    timeout 600 "$browser" "${options[@]}" "$@" "file://$work/$file" 2>"$work/stderr"
 }
 
 # check NAME WIDTH: what check.js finds in NAME.html.
