@@ -61,6 +61,9 @@ struct slabs {
     struct slab_class classes[SLAB_SIZES_MAX]; /* one per size */
     struct table by_address;                   /* from the address of each mapping to the slab */
     size_t slab_count;
+    size_t used_count;     /* of them: a slot is taken or rests */
+    size_t used_peak;      /* since the last slabs_turn */
+    size_t used_peak_once; /* between that and the one before */
     bool is_spread;       /* new slabs are */
     struct slab *resting; /* slabs with resting slots */
 };
@@ -159,6 +162,12 @@ static void list_insert(struct slab *slab)
         class_of->last = slab;
     }
     slab->is_listed = true;
+}
+
+/* Whether the slab can be given back. */
+static bool is_unused(const struct slab *slab)
+{
+    return slab->taken_count == 0 && slab->resting_count == 0;
 }
 
 /* Moves a slab to where it now belongs in its class's list. */
@@ -345,11 +354,21 @@ bool slabs_needs_page(const struct slabs *slabs, size_t bytes)
     return class_of != NULL && class_of->first == NULL;
 }
 
-static void take_slot(struct slab *slab, size_t slot)
+static void note_used(struct slabs *slabs)
+{
+    slabs->used_count++;
+    slabs->used_peak =
+        slabs->used_count > slabs->used_peak ? slabs->used_count : slabs->used_peak;
+}
+
+static void take_slot(struct slabs *slabs, struct slab *slab, size_t slot)
 {
     bool was_empty = slab->taken_count == 0;
 
     ASSERT(slab->is_listed && slot < slab->class_of->slot_count && !has_bit(slab->used, slot));
+    if (is_unused(slab)) {
+        note_used(slabs);
+    }
     slab->used[slot / WORD_BITS] |= UINT64_C(1) << (slot % WORD_BITS);
     slab->taken_count++;
     if (was_empty || is_full(slab)) {
@@ -381,7 +400,7 @@ capu_status slabs_take(struct slabs *slabs, size_t bytes, void **address)
     }
     slab->first_word = word;
     slot = word * WORD_BITS + (size_t)__builtin_ctzll(~slab->used[word]);
-    take_slot(slab, slot);
+    take_slot(slabs, slab, slot);
     *address = slot_address(slabs, slab, slot);
     ASSERT_EXPENSIVE(is_sound(slabs));
     return CAPU_OK;
@@ -400,7 +419,7 @@ capu_status slabs_take_at(struct slabs *slabs, void *address, size_t bytes)
         has_bit(slab->used, slot)) {
         return CAPU_NOT_READY;
     }
-    take_slot(slab, slot);
+    take_slot(slabs, slab, slot);
     return CAPU_OK;
 }
 
@@ -439,22 +458,23 @@ void slabs_settle(struct slabs *slabs)
         }
         slab->resting_count = 0;
         slab->first_word = 0;
+        slabs->used_count -= is_unused(slab);
         list_again(slab);
     }
     ASSERT_EXPENSIVE(is_sound(slabs));
 }
 
-size_t slabs_trim(struct slabs *slabs)
+size_t slabs_trim(struct slabs *slabs, size_t count)
 {
     size_t trimmed = 0;
 
     for (size_t i = 0; i < slabs->sizes.count; i++) {
         struct slab *slab = slabs->classes[i].last;
 
-        while (slab != NULL) {
+        while (slab != NULL && trimmed < count) {
             struct slab *before = slab->before;
 
-            if (slab->taken_count == 0 && slab->resting_count == 0 && slab_destroy(slabs, slab)) {
+            if (is_unused(slab) && slab_destroy(slabs, slab)) {
                 trimmed++;
             }
             slab = before;
@@ -484,6 +504,28 @@ size_t slabs_slot_bytes(const struct slabs *slabs, const void *address)
 size_t slabs_page_count(const struct slabs *slabs)
 {
     return slabs->slab_count;
+}
+
+size_t slabs_used_count(const struct slabs *slabs)
+{
+    return slabs->used_count;
+}
+
+size_t slabs_kept_count(const struct slabs *slabs)
+{
+    return slabs->used_peak > slabs->used_peak_once ? slabs->used_peak : slabs->used_peak_once;
+}
+
+void slabs_turn(struct slabs *slabs)
+{
+    slabs->used_peak_once = slabs->used_peak;
+    slabs->used_peak = slabs->used_count;
+}
+
+void slabs_restart(struct slabs *slabs)
+{
+    slabs->used_peak_once = 0;
+    slabs->used_peak = slabs->used_count;
 }
 
 static const char *check_slab(const struct slabs *slabs, const struct slab *slab)
@@ -570,6 +612,7 @@ bool slabs_validate(const struct slabs *slabs, const char **what)
     size_t mappings = 0;
     size_t listed = 0;
     size_t resting = 0;
+    size_t used = 0;
 
     for (size_t i = 0; i < slabs->by_address.capacity && breach == NULL; i++) {
         const struct table_entry *entry = &slabs->by_address.entries[i];
@@ -584,7 +627,11 @@ bool slabs_validate(const struct slabs *slabs, const char **what)
             mappings += slab->mapping_count;
             listed += slab->is_listed;
             resting += slab->resting_count > 0;
+            used += !is_unused(slab);
         }
+    }
+    if (breach == NULL && (used != slabs->used_count || used > slabs->used_peak)) {
+        breach = "used slabs are counted wrongly";
     }
     if (breach == NULL && (count != slabs->slab_count || mappings != slabs->by_address.count)) {
         breach = "slabs and their addresses do not match";

@@ -46,9 +46,9 @@ bool slabs_give(struct slabs *slabs, void *address);
 /* Slots given back before this call may be taken again. */
 void slabs_settle(struct slabs *slabs);
 
-/* Gives back the pages of slabs in which every slot is free and none rests. Pre: the compute stream
-   has passed the last use of their slots. Returns how many pages. */
-size_t slabs_trim(struct slabs *slabs);
+/* Gives back at most `count` pages of slabs in which every slot is free and none rests. Pre: the
+   compute stream has passed the last use of their slots. Returns how many pages. */
+size_t slabs_trim(struct slabs *slabs, size_t count);
 
 /* Start of the taken slot that holds the address (interior addresses too), NULL if none does. */
 void *slabs_find(const struct slabs *slabs, const void *address);
@@ -58,6 +58,16 @@ size_t slabs_slot_bytes(const struct slabs *slabs, const void *address);
 
 /* Pages held by slabs. */
 size_t slabs_page_count(const struct slabs *slabs);
+
+/* Those of them in which a slot is taken or rests. The others are empty: slabs_trim can give them
+   back. */
+size_t slabs_used_count(const struct slabs *slabs);
+
+/* The most used pages since the second to last call of slabs_turn: what the program is expected to
+   need again soon. Before the second call, since slabs_restart. */
+size_t slabs_kept_count(const struct slabs *slabs);
+void slabs_turn(struct slabs *slabs);
+void slabs_restart(struct slabs *slabs);
 
 bool slabs_validate(const struct slabs *slabs, const char **what);
 

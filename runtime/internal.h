@@ -172,10 +172,18 @@ void context_note_layout(capu_context *context, const struct tensor *tensor);
 capu_status context_create_on(struct device *device, const capu_config *config,
                               capu_context **context, char *text, size_t text_bytes);
 
-/* Pages that are always resident: slabs and shared edges. */
+/* Pages that are always resident: shared edges, and slabs that hold anything. Empty slabs are given
+   back when their pages are needed. */
 static inline size_t context_fixed_pages(const capu_context *context)
 {
-    return slabs_page_count(context->slabs) + context->edge_page_count;
+    return slabs_used_count(context->slabs) + context->edge_page_count;
+}
+
+/* Pages that a plan leaves to them: as many as were always resident at some time since the
+   iteration before the last one ended. */
+static inline size_t context_kept_pages(const capu_context *context)
+{
+    return slabs_kept_count(context->slabs) + context->edge_page_count;
 }
 
 /*

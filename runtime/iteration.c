@@ -145,6 +145,9 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
     forget_transients(context);
     timeline_log_open(context);
     uploads_turn(context);
+    if (context->iteration == 1) {
+        slabs_restart(context->slabs); /* what only the set-up needed is not needed again */
+    }
     context->in_iteration = true;
     context->iteration_mark = marks_open(
         MARK_ITERATION, label->label[0] != '\0' ? label->label : NULL, context->iteration);
@@ -202,6 +205,7 @@ capu_status iteration_close(capu_context *context)
     tracker_close(context, position);
     ranges_settle(context->ranges);
     slabs_settle(context->slabs);
+    slabs_turn(context->slabs);
     page_census_settle(&context->census);
     end(context);
     return CAPU_OK;

@@ -48,8 +48,13 @@ static void *propose(const capu_context *context, uint64_t bytes)
 
 static capu_status make_room_for_slab(capu_context *context)
 {
-    capu_status status = pager_leave_guide_for(context, 1);
+    bool is_short = context->active != NULL && pages_available(context->pages) == 0;
+    capu_status status;
 
+    if (is_short) {
+        context->active->feedback.is_wrong = true; /* the next plan leaves a page for it */
+    }
+    status = pager_leave_guide_for(context, 1);
     if (status == CAPU_OK) {
         status = recovery_before_fixed(context, 1);
     }

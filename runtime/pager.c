@@ -47,20 +47,24 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     return strict_wait_evicted(context, departure);
 }
 
-/* Gives back the pages of unused slabs, after the work that used them. False: there is none. */
-static bool trim_slabs(capu_context *context, capu_status *status)
+/* Gives back at most `count` pages of empty slabs, after the work that used them. False: none. */
+static bool trim_slabs(capu_context *context, size_t count, capu_status *status)
 {
+    if (count == 0) {
+        return false;
+    }
     *status = failure_check(context, lane_synchronize(&context->compute),
                             "waiting for the last use of small tensors");
-    return *status == CAPU_OK && slabs_trim(context->slabs) > 0;
+    return *status == CAPU_OK && slabs_trim(context->slabs, count) > 0;
 }
 
-capu_status pager_trim(capu_context *context)
+/* Empty slabs that the program has not needed for a while. */
+static size_t spare_slabs(const capu_context *context)
 {
-    capu_status status;
+    size_t count = slabs_page_count(context->slabs);
+    size_t kept = slabs_kept_count(context->slabs);
 
-    trim_slabs(context, &status);
-    return status;
+    return count > kept ? count - kept : 0;
 }
 
 capu_status pager_leave_guide_for(capu_context *context, size_t page_count)
@@ -81,6 +85,9 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
         if (status != CAPU_OK || pages_available(context->pages) >= page_count) {
             break;
         }
+        if (trim_slabs(context, spare_slabs(context), &status) || status != CAPU_OK) {
+            continue;
+        }
         if (pages_available(context->pages) + context->departures.leaving_pages < page_count) {
             victim = victims_choose(context);
         }
@@ -88,7 +95,7 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
             status = pager_evict(context, victim);
         } else if (departures_any(context)) {
             status = departures_wait_oldest(context);
-        } else if (!trim_slabs(context, &status) && status == CAPU_OK) {
+        } else if (!trim_slabs(context, SIZE_MAX, &status) && status == CAPU_OK) {
             status = failure_set(context, CAPU_OVER_BUDGET,
                                  "%zu more pages are needed, and nothing is left to evict: "
                                  "%zu of %zu pages are always resident",

@@ -24,9 +24,6 @@ capu_status pager_make_room(capu_context *context, size_t page_count);
    is active. pager_make_room begins with this. */
 capu_status pager_leave_guide_for(capu_context *context, size_t page_count);
 
-/* Gives back the pages of slabs that no small tensor uses. Waits for the compute lane. */
-capu_status pager_trim(capu_context *context);
-
 /* Makes a tensor's span resident, with its contents if they are needed: the compute lane then waits
    for them. Pre: pager_make_room for its pages. */
 capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs_contents);

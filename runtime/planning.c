@@ -626,9 +626,7 @@ static void stop_larger_jobs(capu_context *context)
 
 static bool fits(const capu_context *context, const struct plan_entry *entry)
 {
-    size_t fixed = context_fixed_pages(context);
-
-    return entry->guide->page_count + fixed <= pages_limit(context->pages);
+    return entry->guide->page_count + context_kept_pages(context) <= pages_limit(context->pages);
 }
 
 void planning_note_budget(capu_context *context)

@@ -166,6 +166,7 @@ struct record {
 
     uint64_t touched_pages;   /* pages of the persistent tensors with contents in `tensors` */
     size_t fixed_pages;       /* always-resident pages when the iteration ended */
+    size_t kept_pages;        /* what a plan leaves to them */
     size_t edge_pages;        /* the part of them that tensors share; the rest is slabs */
     uint64_t untouched_pages; /* pages of the other persistent tensors with contents */
     uint64_t page_bytes;

@@ -14,14 +14,6 @@ static capu_status check_budget(capu_context *context, size_t operand_pages)
     uint64_t page_bytes = pages_bytes_each(context->pages);
     size_t fixed = context_fixed_pages(context);
 
-    if (operand_pages + fixed > pages_limit(context->pages)) {
-        capu_status status = pager_trim(context);
-
-        if (status != CAPU_OK) {
-            return status;
-        }
-        fixed = context_fixed_pages(context);
-    }
     if (operand_pages + fixed <= pages_limit(context->pages)) {
         return CAPU_OK;
     }

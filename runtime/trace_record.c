@@ -95,15 +95,25 @@ static capu_status add_tensor(capu_context *context, struct trace *trace,
     return trace_add_tensor(trace, &description, NULL, error);
 }
 
+/* For a plan: what was always resident at some time in the last iterations, until now. */
+static uint64_t fixed_bytes(const capu_context *context, const struct record *record, bool for_plan)
+{
+    size_t now = context_kept_pages(context);
+
+    if (for_plan) {
+        return (now > record->kept_pages ? now : record->kept_pages) * record->page_bytes;
+    }
+    return record->report.floor_edges_bytes + record->report.floor_slabs_bytes;
+}
+
 /* Adds the rest of the always-resident pages, beyond the small tensors that the trace names. */
 static capu_status add_fixed(const capu_context *context, const struct record *record,
-                             uint64_t page_bytes, struct trace *trace, struct error_text *error)
+                             uint64_t page_bytes, bool for_plan, struct trace *trace,
+                             struct error_text *error)
 {
-    bool is_own = page_bytes == record->page_bytes;
     struct tensor_description fixed = {
         .name = "always-resident pages",
-        .bytes = is_own ? record->fixed_pages * page_bytes
-                        : record->report.floor_edges_bytes + record->report.floor_slabs_bytes,
+        .bytes = fixed_bytes(context, record, for_plan),
         .kind = TENSOR_WORKSPACE,
         .persistent = true,
         .unmanaged = true,
@@ -273,7 +283,7 @@ capu_status trace_record_build(capu_context *context, const struct record *recor
                             for_plan, error);
     }
     if (status == CAPU_OK) {
-        status = add_fixed(context, record, page_bytes, trace, error);
+        status = add_fixed(context, record, page_bytes, for_plan, trace, error);
     }
     for (size_t i = 0; !for_plan && i < record->untouched_count && status == CAPU_OK; i++) {
         const struct record_tensor *tensor = &record->untouched[i];

@@ -174,6 +174,7 @@ void tracker_close(capu_context *context, struct lane_position end)
 
     record->end = end;
     record->fixed_pages = context_fixed_pages(context);
+    record->kept_pages = context_kept_pages(context);
     record->edge_pages = context->edge_page_count;
     record->untouched_pages = context->persistent_pages - record->touched_pages;
     record->page_bytes = pages_bytes_each(context->pages);

@@ -82,7 +82,7 @@ bool context_validate(capu_context *context, const char **what)
         }
     }
     out = (context->active != NULL ? context->active->guide->page_count : 0) + check.mapped_pages +
-          context_fixed_pages(context) + buried_pages(&context->departures.leaving) +
+          slabs_page_count(context->slabs) + context->edge_page_count + buried_pages(&context->departures.leaving) +
           buried_pages(&context->departures.copying);
     expect(&check, out == pages_out(context->pages), "pages are lost or counted twice");
     expect(&check, pages_out(context->pages) <= pages_limit(context->pages), "over the budget");

@@ -248,6 +248,73 @@ START_TEST(the_page_is_as_large_as_the_slab_threshold_needs)
 }
 END_TEST
 
+enum { SET_UP = 3000, STATES = 4, STATE_BYTES = 240000 };
+
+/* Four tensors, after as many small ones as fill most of the budget have come and gone. With _i in
+   the page in use, which is pinned, and otherwise in a smaller one. */
+START_TEST(slabs_that_hold_nothing_are_not_counted)
+{
+    static unsigned char *small[SET_UP];
+    char path[] = "/tmp/capuchin-test-XXXXXX";
+    int file = mkstemp(path);
+    unsigned char *states[STATES];
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_report report = CAPU_REPORT_INIT;
+    struct error_text error = {0};
+    struct trace trace;
+    struct trace_index trace_index;
+    struct rig rig = {0};
+
+    ck_assert_int_ge(file, 0);
+    close(file);
+    config.device = "host";
+    config.budget_bytes = _i == 0 ? 0 : 4 * MIB;
+    config.page_bytes = _i == 0 ? 0 : 4 * KIB;
+    config.trace_path = path;
+    ck_assert_int_eq(capu_context_create(&config, &rig.context), CAPU_OK);
+    for (size_t i = 0; i < SET_UP; i++) {
+        small[i] = step_malloc(&rig, 1000);
+        step_set(&rig, small[i], 1000, 1);
+    }
+    for (size_t i = 0; i < SET_UP; i++) {
+        RIG_OK(&rig, capu_free(rig.context, small[i]));
+    }
+    for (size_t i = 0; i < STATES; i++) {
+        states[i] = step_malloc(&rig, STATE_BYTES);
+        step_set(&rig, states[i], STATE_BYTES, 1);
+    }
+    for (size_t round = 0; round < 4; round++) {
+        RIG_OK(&rig, capu_iteration_begin(rig.context, NULL));
+        for (size_t i = 0; i < STATES; i++) {
+            step_bump(&rig, "touch", states[i], STATE_BYTES);
+        }
+        RIG_OK(&rig, capu_iteration_end(rig.context));
+        RIG_OK(&rig, capu_synchronize(rig.context));
+        RIG_OK(&rig, capu_report_get(rig.context, &report));
+        ck_assert_uint_eq(report.floor_page_bytes, 4 * KIB);
+        ck_assert_uint_eq(report.floor_bytes, 59 * 4 * KIB);
+        ck_assert_uint_eq(report.floor_slabs_bytes, 0);
+        ck_assert_uint_eq(report.fixed_bytes, report.page_bytes > 4 * KIB ? report.page_bytes : 0);
+        ck_assert_uint_eq(report.live_peak_bytes, STATES * 59 * 4 * KIB);
+        if (round == 1 && _i == 1) {
+            RIG_OK(&rig, capu_budget_set(rig.context, report.floor_bytes));
+        }
+    }
+    RIG_OK(&rig, capu_flush(rig.context));
+    for (size_t i = 0; i < STATES; i++) {
+        step_expect(&rig, states[i], STATE_BYTES, 5);
+    }
+    capu_context_destroy(rig.context);
+    ck_assert_msg(trace_load(&trace, path, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, 4 * KIB, &error), CAPU_OK);
+    ck_assert_uint_eq(trace_index.peak_bytes, report.live_peak_bytes);
+    ck_assert_uint_eq(trace_index.floor_bytes, report.floor_bytes);
+    trace_index_finish(&trace_index);
+    trace_finish(&trace);
+    unlink(path);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api page figures");
@@ -256,6 +323,7 @@ int main(void)
     tcase_add_test(cases, figures_are_those_of_a_run_that_they_describe);
     tcase_add_test(cases, the_trace_has_the_same_peak_and_floor);
     tcase_add_test(cases, a_better_page_is_named_for_a_pinned_one);
+    tcase_add_loop_test(cases, slabs_that_hold_nothing_are_not_counted, 0, 2);
     tcase_add_test(cases, the_page_is_as_large_as_the_slab_threshold_needs);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

@@ -153,15 +153,53 @@ START_TEST(trim_releases_only_free_slabs)
             ck_assert(slabs_give(ground.slabs, list[i]));
         }
     }
-    ck_assert_uint_eq(slabs_trim(ground.slabs), 0); /* not settled yet */
+    ck_assert_uint_eq(slabs_trim(ground.slabs, SIZE_MAX), 0); /* not settled yet */
     slabs_settle(ground.slabs);
     CHECK_VALID(slabs_validate, ground.slabs);
-    ck_assert_uint_eq(slabs_trim(ground.slabs), LIMIT / 2);
+    ck_assert_uint_eq(slabs_trim(ground.slabs, SIZE_MAX), LIMIT / 2);
     ck_assert_uint_eq(slabs_page_count(ground.slabs), LIMIT / 2);
     ck_assert_uint_eq(pages_available(ground.pages), LIMIT / 2);
     ck_assert_int_eq(slabs_take_at(ground.slabs, list[2], PAGE / 2), CAPU_NOT_READY);
     ck_assert_int_eq(slabs_take_at(ground.slabs, list[1], PAGE / 2), CAPU_OK);
     ck_assert_int_eq(slabs_take(ground.slabs, 1, &more), CAPU_OK);
+    CHECK_VALID(slabs_validate, ground.slabs);
+    ground_finish(&ground);
+}
+END_TEST
+
+/* A slab is in use while one of its slots is taken or rests. What is kept is the most of two turns.
+ */
+START_TEST(used_slabs_are_counted)
+{
+    struct ground ground;
+    void *list[8];
+
+    ground_start(&ground, PAGE, true);
+    slabs_start(&ground);
+    for (size_t i = 0; i < 8; i++) {
+        ck_assert_int_eq(slabs_take(ground.slabs, PAGE / 2, &list[i]), CAPU_OK);
+    }
+    ck_assert_uint_eq(slabs_used_count(ground.slabs), 4);
+    for (size_t i = 0; i < 7; i++) {
+        ck_assert(slabs_give(ground.slabs, list[i]));
+    }
+    ck_assert_uint_eq(slabs_used_count(ground.slabs), 4);
+    slabs_settle(ground.slabs);
+    ck_assert_uint_eq(slabs_used_count(ground.slabs), 1);
+    ck_assert_uint_eq(slabs_page_count(ground.slabs), 4);
+    ck_assert_uint_eq(slabs_kept_count(ground.slabs), 4);
+    slabs_turn(ground.slabs);
+    ck_assert_uint_eq(slabs_kept_count(ground.slabs), 4);
+    ck_assert_int_eq(slabs_take_at(ground.slabs, list[0], PAGE / 2), CAPU_OK);
+    ck_assert_uint_eq(slabs_used_count(ground.slabs), 2);
+    slabs_turn(ground.slabs);
+    ck_assert_uint_eq(slabs_kept_count(ground.slabs), 2);
+    ck_assert_uint_eq(slabs_trim(ground.slabs, 1), 1);
+    ck_assert_uint_eq(slabs_page_count(ground.slabs), 3);
+    ck_assert(slabs_give(ground.slabs, list[0]));
+    slabs_settle(ground.slabs);
+    slabs_restart(ground.slabs);
+    ck_assert_uint_eq(slabs_kept_count(ground.slabs), 1);
     CHECK_VALID(slabs_validate, ground.slabs);
     ground_finish(&ground);
 }
@@ -220,7 +258,7 @@ START_TEST(slots_never_overlap)
                 held[i].bytes = held[i].rests ? 0 : held[i].bytes;
                 held[i].rests = false;
             }
-            slabs_trim(ground.slabs);
+            slabs_trim(ground.slabs, SIZE_MAX);
         } else if (one->bytes == 0) {
             take_one(ground.slabs, one, bytes, &state);
         } else if (!one->rests) {
@@ -307,7 +345,7 @@ static capu_status churn(struct ground *ground, bool is_spread)
         if (i % 20 == 19) {
             slabs_settle(ground->slabs);
             ranges_settle(ground->ranges);
-            slabs_trim(ground->slabs);
+            slabs_trim(ground->slabs, SIZE_MAX);
         }
     }
     return status;
@@ -369,6 +407,7 @@ int main(void)
     tcase_add_loop_test(tcase, every_size_uses_a_page_well, 0, 3);
     tcase_add_loop_test(tcase, a_slot_is_not_reused_until_settled, 0, 2);
     tcase_add_loop_test(tcase, trim_releases_only_free_slabs, 0, 2);
+    tcase_add_test(tcase, used_slabs_are_counted);
     tcase_add_loop_test(tcase, slots_never_overlap, 0, 2);
     tcase_add_loop_test(tcase, spread_slots_share_no_pages, 0, 3);
     tcase_add_test(tcase, slots_share_pages_where_mappings_are_short);
