@@ -70,6 +70,7 @@ struct device_work {
     const void *arguments;
     uint64_t duration_ns; /* what it takes on sim */
     capu_status *answer;  /* cuda only: receives what `run` returned; NULL: not needed */
+    bool is_repeated;     /* it ran before: what its function says of its waits does not count */
 };
 
 /* What becomes of the work of a stream. */

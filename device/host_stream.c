@@ -177,6 +177,18 @@ static void copy(const struct item *item)
     }
 }
 
+/* Calls the function of some work. */
+static capu_status call_function(struct host_stream *stream, const struct device_work *work)
+{
+    struct device_tally tally = stream->notes.tally;
+    capu_status status = device_call(work->run, stream, work->arguments, &stream->notes);
+
+    if (work->is_repeated) {
+        stream->notes.tally = tally;
+    }
+    return status;
+}
+
 /* Executes an item, or skips it if the device has failed. Returns whether it has finished. */
 static bool execute(struct host_stream *stream, const struct item *item)
 {
@@ -187,7 +199,7 @@ static bool execute(struct host_stream *stream, const struct item *item)
     switch (item->kind) {
     case ITEM_RUN:
         if (is_working) {
-            status = device_call(item->of.run.run, stream, item->of.run.arguments, &stream->notes);
+            status = call_function(stream, &item->of.run);
             if (status != CAPU_OK) {
                 fail(host, item->of.run.name, status, stream->notes.why);
                 is_working = false;

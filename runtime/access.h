@@ -54,4 +54,7 @@ static inline uint32_t access_role(const struct access *access)
     return access->role == CAPU_SCRATCH || writes_nothing_before ? CAPU_WRITE : access->role;
 }
 
+/* Whether the op at hand may run again; stores the recorded role of each access. */
+bool access_can_replay(struct operands *operands);
+
 #endif

@@ -109,8 +109,9 @@ static capu_status fail_run(capu_context *context, const struct call *call, bool
     return failure_check(context, status, call->name);
 }
 
+/* `is_repeated`: it is not in the record. */
 static inline capu_status run(capu_context *context, const struct call *call,
-                              const struct bound_op *bound, bool is_replay)
+                              const struct bound_op *bound, bool is_replay, bool is_repeated)
 {
     capu_status answer = CAPU_OK;
     struct device_work work = {
@@ -119,6 +120,7 @@ static inline capu_status run(capu_context *context, const struct call *call,
         .arguments = bound->arguments,
         .duration_ns = bound->duration_ns,
         .answer = &answer,
+        .is_repeated = is_repeated,
     };
     capu_status status = device_run(context->device, context->compute.stream, &work);
 
@@ -132,9 +134,17 @@ capu_status enqueue_op(capu_context *context, const struct call *call, const voi
     capu_status status;
 
     marks_begin(MARK_OP, call->name, marks_are_on() ? call_bytes(context, call) : 0);
-    status = run(context, call, &bound, false);
+    status = run(context, call, &bound, false, false);
     marks_end();
     return status;
+}
+
+capu_status enqueue_again(capu_context *context, const struct call *call, const void *arguments,
+                          uint64_t duration_ns)
+{
+    struct bound_op bound = {.arguments = arguments, .duration_ns = duration_ns};
+
+    return run(context, call, &bound, true, true);
 }
 
 capu_status enqueue_transfer(capu_context *context, const struct call *call, struct host_side host)
@@ -172,7 +182,7 @@ capu_status enqueue_replay(capu_context *context, const struct guide *guide, uin
     marks_begin(MARK_REPLAY, op->call.name, marks_are_on() ? replay_bytes(guide, op) : 0);
     status =
         op->call.kind == CALL_RUN
-            ? run(context, &op->call, bound, true)
+            ? run(context, &op->call, bound, true, false)
             : enqueue_transfer(context, &op->call,
                                (struct host_side){.kept = bound->kept, .bytes = bound->kept_bytes});
     marks_end();

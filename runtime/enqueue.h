@@ -27,6 +27,10 @@ capu_status enqueue_stage(capu_context *context, uint64_t bytes, void **memory);
 capu_status enqueue_op(capu_context *context, const struct call *call, const void *arguments,
                        uint64_t duration_ns);
 
+/* The same once more, as a replay would run it. */
+capu_status enqueue_again(capu_context *context, const struct call *call, const void *arguments,
+                          uint64_t duration_ns);
+
 /* A transfer. */
 capu_status enqueue_transfer(capu_context *context, const struct call *call, struct host_side host);
 

@@ -80,6 +80,8 @@ struct operands {
     uint64_t poison_number;      /* of its first access, and the next lower ones: poison.h */
     uint64_t poison_last;        /* the highest number given out */
     struct strangers *strangers; /* tensors that share pages with it: strict_strangers.h */
+    unsigned char *saved;        /* what it has written: strict_again.c */
+    size_t saved_capacity;
 };
 
 struct capu_context {

@@ -34,6 +34,7 @@ void operands_finish(struct operands *operands)
     free(operands->pieces);
     free(operands->list);
     free(operands->grants);
+    free(operands->saved);
     strict_strangers_destroy(operands->strangers);
     *operands = (struct operands){0};
 }
@@ -368,15 +369,6 @@ static void settle_access(capu_context *context, const struct access *access,
     }
 }
 
-/* An update cannot be repeated. A function made for replays leaves the updated tensor alone, so
-   such an op is replayable if the tensor is always resident: otherwise it would be brought back for
-   nothing. */
-static bool allows_replay(const struct operands *operands, const struct access *access)
-{
-    return access->recorded != CAPU_UPDATE ||
-           (operands->call.replay != NULL && !tensor_is_managed(access->tensor));
-}
-
 /* Whether the piece is cleared before a replay, too. A tensor that the function for replays leaves
    alone must stay as it is. */
 static bool is_cleared_again(const struct operands *operands, const struct piece *piece)
@@ -404,7 +396,7 @@ capu_status operands_end(capu_context *context, bool is_planned)
     struct operands *operands = &context->operands;
     struct lane_position end;
     capu_status status;
-    bool is_replayable = operands->call.is_replayable;
+    bool is_replayable;
     size_t op;
 
     strict_poison_scratch(context);
@@ -420,12 +412,7 @@ capu_status operands_end(capu_context *context, bool is_planned)
         }
         end = operands->start;
     }
-    for (size_t i = 0; i < operands->access_count; i++) {
-        struct access *access = &operands->accesses[i];
-
-        access->recorded = access_role(access);
-        is_replayable = is_replayable && allows_replay(operands, access);
-    }
+    is_replayable = access_can_replay(operands);
     op = tracker_op(context, &operands->call, is_replayable);
     for (size_t i = 0; i < operands->access_count; i++) {
         settle_access(context, &operands->accesses[i], end);

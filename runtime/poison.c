@@ -26,6 +26,14 @@ struct poison poison_of(uint64_t number)
                             DOUBLE_NAN + UPPER + (uint32_t)(number % DOUBLE_NUMBERS)}};
 }
 
+/* Clears a bit of the exponent, and for every second pattern the sign. */
+struct poison poison_other(const struct poison *poison)
+{
+    uint32_t change = (poison->words[0] & 1) != 0 ? UINT32_C(0xa0a0a0a0) : UINT32_C(0x20202020);
+
+    return (struct poison){{poison->words[0] ^ change, poison->words[1] ^ change}};
+}
+
 /* How far `number` is above the one with this payload; payloads count modulo `numbers`. */
 static uint64_t distance(uint64_t number, uint32_t payload, uint64_t numbers)
 {

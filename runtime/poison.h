@@ -32,6 +32,16 @@ struct poison {
 
 struct poison poison_of(uint64_t number);
 
+/* A pattern that differs from it in every byte, and is not NaN: as a float of any size it is a
+   large number. */
+struct poison poison_other(const struct poison *poison);
+
+/* The byte of the pattern for an address. */
+static inline unsigned char poison_byte(const struct poison *poison, const void *address)
+{
+    return ((const unsigned char *)poison->words)[(uintptr_t)address % sizeof(poison->words)];
+}
+
 /* Whether a word may come from the pattern of one of the `count` numbers up to `number`: then
  *index is how far below `number` it is. */
 bool poison_is_from(uint32_t word, uint64_t number, uint64_t count, uint64_t *index);

@@ -4,6 +4,8 @@
 #include "runtime/failure.h"
 #include "runtime/order.h"
 
+#include <string.h>
+
 static bool can_guard(const capu_context *context)
 {
     return strict_is_on(context) && context->device->capabilities.can_guard;
@@ -84,16 +86,11 @@ struct poison strict_poison_of(const capu_context *context, size_t access)
     return poison_of(context->operands.poison_number - access);
 }
 
-/* Poisons for an access: with its pattern, where the host can, so that it can be found again. */
-static capu_status poison_access(capu_context *context, size_t access, void *address,
-                                 uint64_t bytes)
+static capu_status fill(capu_context *context, const struct poison *pattern, void *address,
+                        uint64_t bytes)
 {
-    struct poison pattern = strict_poison_of(context, access);
     uint64_t here;
 
-    if (!can_guard(context)) {
-        return poison(context, address, bytes);
-    }
     for (uint64_t done = 0; done < bytes; done += here) {
         void *memory;
 
@@ -102,9 +99,19 @@ static capu_status poison_access(capu_context *context, size_t access, void *add
         if (memory == NULL) {
             return CAPU_DEVICE_FAILED;
         }
-        poison_fill(&pattern, memory, (char *)address + done, here);
+        poison_fill(pattern, memory, (char *)address + done, here);
     }
     return CAPU_OK;
+}
+
+/* Poisons for an access: with its pattern, where the host can, so that it can be found again. */
+static capu_status poison_access(capu_context *context, size_t access, void *address,
+                                 uint64_t bytes)
+{
+    struct poison pattern = strict_poison_of(context, access);
+
+    return can_guard(context) ? fill(context, &pattern, address, bytes)
+                              : poison(context, address, bytes);
 }
 
 /* What a tensor without contents is not given by this op shows as well. */
@@ -158,6 +165,67 @@ capu_status strict_poison_outputs(capu_context *context)
         }
     }
     return failure_check(context, status, "poisoning the outputs of an op");
+}
+
+capu_status strict_poison_again(capu_context *context, bool is_other)
+{
+    const struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
+        const struct piece *piece = &operands->pieces[i];
+        struct poison pattern = strict_poison_of(context, piece->access);
+
+        if (operands->accesses[piece->access].recorded != CAPU_WRITE) {
+            continue;
+        }
+        pattern = is_other ? poison_other(&pattern) : pattern;
+        if (piece->role == CAPU_WRITE_CLEARED) {
+            status = device_fill(context->device, context->compute.stream, piece->address, 0,
+                                 piece->bytes);
+        } else if (strict_is_poisoned(context, piece)) {
+            status = fill(context, &pattern, piece->address, piece->bytes);
+        }
+    }
+    return status;
+}
+
+/* FNV-1a, by words: finds accidents, and need not withstand an attack. */
+uint64_t strict_checksum(const capu_context *context, const struct tensor *tensor)
+{
+    uint64_t sum = 14695981039346656037u;
+    uint64_t here;
+
+    for (uint64_t done = 0; done < tensor->bytes; done += here) {
+        const unsigned char *memory;
+
+        here = tensor->bytes - done;
+        memory = device_view(context->device, (const char *)tensor->address + done, &here);
+        for (uint64_t at = 0; memory != NULL && at < here; at += sizeof(uint64_t)) {
+            uint64_t left = here - at;
+            uint64_t word = 0;
+
+            memcpy(&word, memory + at, left < sizeof(word) ? (size_t)left : sizeof(word));
+            sum = (sum ^ word) * 1099511628211u;
+        }
+    }
+    return sum;
+}
+
+void strict_copy(const capu_context *context, const struct tensor *tensor, unsigned char *memory,
+                 bool is_out)
+{
+    uint64_t here;
+
+    for (uint64_t done = 0; done < tensor->bytes; done += here) {
+        unsigned char *at;
+
+        here = tensor->bytes - done;
+        at = device_view(context->device, (const char *)tensor->address + done, &here);
+        if (at != NULL) {
+            memcpy(is_out ? memory + done : at, is_out ? at : memory + done, here);
+        }
+    }
 }
 
 void strict_poison_scratch(capu_context *context)

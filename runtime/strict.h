@@ -53,6 +53,17 @@ capu_status strict_poison_outputs(capu_context *context);
 struct poison strict_poison_of(const capu_context *context, size_t access);
 bool strict_is_poisoned(const capu_context *context, const struct piece *piece);
 
+/* Before it runs again: the same, or with the other patterns (poison_other); and clears what is to
+   be cleared. Leaves alone what replays do. */
+capu_status strict_poison_again(capu_context *context, bool is_other);
+
+/* A checksum of what a tensor holds. */
+uint64_t strict_checksum(const capu_context *context, const struct tensor *tensor);
+
+/* Copies what a tensor holds to host memory, or back. */
+void strict_copy(const capu_context *context, const struct tensor *tensor, unsigned char *memory,
+                 bool is_out);
+
 /* After an op: poisons its scratch, as far as the device lets us. */
 void strict_poison_scratch(capu_context *context);
 

@@ -82,8 +82,8 @@ bool context_validate(capu_context *context, const char **what)
         }
     }
     out = (context->active != NULL ? context->active->guide->page_count : 0) + check.mapped_pages +
-          slabs_page_count(context->slabs) + context->edge_page_count + buried_pages(&context->departures.leaving) +
-          buried_pages(&context->departures.copying);
+          slabs_page_count(context->slabs) + context->edge_page_count +
+          buried_pages(&context->departures.leaving) + buried_pages(&context->departures.copying);
     expect(&check, out == pages_out(context->pages), "pages are lost or counted twice");
     expect(&check, pages_out(context->pages) <= pages_limit(context->pages), "over the budget");
     expect(&check, check.persistent_pages == context->persistent_pages, "persistent pages");

@@ -199,6 +199,27 @@ START_TEST(numbers_are_found_again)
 }
 END_TEST
 
+/* Every byte differs, and none of what it fills is NaN, whatever is taken for a number there. */
+START_TEST(the_other_pattern_is_a_number)
+{
+    for (uint64_t number = 0; number < 100000; number++) {
+        const struct poison poison = poison_of(number);
+        const struct poison other = poison_other(&poison);
+        float floats[2];
+        double whole;
+
+        memcpy(floats, other.words, sizeof(floats));
+        memcpy(&whole, other.words, sizeof(whole));
+        ck_assert(isfinite(floats[0]) && isfinite(floats[1]) && isfinite(whole));
+        ck_assert(fabsf(floats[0]) > 1e9f && fabsf(floats[1]) > 1e9f && fabs(whole) > 1e9);
+        for (uintptr_t i = 0; i < sizeof(other.words); i++) {
+            ck_assert_uint_ne(poison_byte(&poison, (const void *)i),
+                              poison_byte(&other, (const void *)i));
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("poison");
@@ -210,6 +231,7 @@ int main(void)
     tcase_add_test(cases, accidents_are_not_results);
     tcase_add_test(cases, other_words_are_not_taken_for_poison);
     tcase_add_test(cases, numbers_are_found_again);
+    tcase_add_test(cases, the_other_pattern_is_a_number);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
