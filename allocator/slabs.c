@@ -64,8 +64,8 @@ struct slabs {
     size_t used_count;     /* of them: a slot is taken or rests */
     size_t used_peak;      /* since the last slabs_turn */
     size_t used_peak_once; /* between that and the one before */
-    bool is_spread;       /* new slabs are */
-    struct slab *resting; /* slabs with resting slots */
+    bool is_spread;        /* new slabs are */
+    struct slab *resting;  /* slabs with resting slots */
 };
 
 /* For assertions. */
@@ -357,8 +357,7 @@ bool slabs_needs_page(const struct slabs *slabs, size_t bytes)
 static void note_used(struct slabs *slabs)
 {
     slabs->used_count++;
-    slabs->used_peak =
-        slabs->used_count > slabs->used_peak ? slabs->used_count : slabs->used_peak;
+    slabs->used_peak = slabs->used_count > slabs->used_peak ? slabs->used_count : slabs->used_peak;
 }
 
 static void take_slot(struct slabs *slabs, struct slab *slab, size_t slot)
@@ -499,6 +498,15 @@ size_t slabs_slot_bytes(const struct slabs *slabs, const void *address)
 {
     return slabs_find(slabs, address) == address ? slab_at(slabs, address)->class_of->slot_bytes
                                                  : 0;
+}
+
+void *slabs_beside(const struct slabs *slabs, const void *address, bool is_after)
+{
+    const struct slab *slab = slab_at(slabs, address);
+    size_t slot = slab != NULL ? slot_of(slabs, slab, address) : SIZE_MAX;
+    size_t beside = is_after ? slot + 1 : slot - 1; /* before the first: SIZE_MAX, never taken */
+
+    return slot != SIZE_MAX && is_taken(slab, beside) ? slot_address(slabs, slab, beside) : NULL;
 }
 
 size_t slabs_page_count(const struct slabs *slabs)

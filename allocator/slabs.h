@@ -56,6 +56,10 @@ void *slabs_find(const struct slabs *slabs, const void *address);
 /* The size of the taken slot that starts at the address; 0: none does. */
 size_t slabs_slot_bytes(const struct slabs *slabs, const void *address);
 
+/* Start of the taken slot before or after the one that starts at the address, in the same page.
+   NULL: there is none. */
+void *slabs_beside(const struct slabs *slabs, const void *address, bool is_after);
+
 /* Pages held by slabs. */
 size_t slabs_page_count(const struct slabs *slabs);
 

@@ -7,6 +7,7 @@
 #include "runtime/internal.h"
 #include "runtime/settle.h"
 #include "runtime/strict.h"
+#include "runtime/strict_again.h"
 #include "runtime/strict_watch.h"
 
 #include <string.h>
@@ -79,14 +80,18 @@ static inline capu_status begin(capu_context *context, const struct call *call, 
     return status;
 }
 
+/* `op`: of CALL_RUN; its arguments are in staging memory. */
 static inline capu_status end(capu_context *context, enum call_kind kind, bool is_planned,
-                              capu_status status)
+                              capu_status status, const capu_op *op, const void *arguments)
 {
     struct strict_finding finding;
 
     finding.breach = STRICT_NOTHING;
     if (strict_is_on(context) && is_callers(kind)) {
         strict_watch_end(context, &finding);
+        if (kind == CALL_RUN && status == CAPU_OK && finding.breach == STRICT_NOTHING) {
+            status = strict_again_run(context, arguments, op->duration_ns, &finding);
+        }
     }
     if (context->is_tracking && status == CAPU_OK) {
         status = operands_end(context, is_planned);
@@ -110,7 +115,7 @@ capu_status issue_begin(capu_context *context, const struct call *call, bool *is
 capu_status issue_end(capu_context *context, enum call_kind kind, bool is_planned,
                       capu_status status)
 {
-    return end(context, kind, is_planned, status);
+    return end(context, kind, is_planned, status, NULL, NULL);
 }
 
 /* Argument bytes are the library's own from here on: replays read them again. */
@@ -143,7 +148,7 @@ capu_status issue_op(capu_context *context, const struct call *call, const capu_
     if (status == CAPU_OK) {
         status = enqueue_op(context, call, arguments, op->duration_ns);
     }
-    return end(context, CALL_RUN, is_planned, status);
+    return end(context, CALL_RUN, is_planned, status, op, arguments);
 }
 
 capu_status issue_transfer(capu_context *context, const struct call *call, struct host_side host)
@@ -174,5 +179,5 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
     if (status == CAPU_OK) {
         status = enqueue_transfer(context, call, host);
     }
-    return end(context, call->kind, is_planned, status);
+    return end(context, call->kind, is_planned, status, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "runtime/internal.h"
 #include "runtime/order.h"
 #include "runtime/strict.h"
+#include "runtime/strict_again.h"
 #include "runtime/strict_watch.h"
 #include "runtime/victims.h"
 
@@ -37,6 +38,7 @@ static capu_status enqueue(capu_context *context, const struct guide *guide, uin
 
         status = enqueue_replay(context, guide, number);
         breach = strict_watch_replay_end(context, op);
+        breach = breach == CAPU_OK ? strict_again_check(context, guide, op) : breach;
         status = status == CAPU_OK ? breach : status;
     }
     return status;

@@ -115,6 +115,55 @@ static bool add_pages_of(capu_context *context, struct tensor *tensor)
            add_page(context, tensor, (const unsigned char *)last);
 }
 
+static bool is_listed(const struct strangers *strangers, const struct tensor *tensor)
+{
+    for (size_t i = 0; i < strangers->count; i++) {
+        if (strangers->list[i].tensor == tensor) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds the tensors of a small allocation. Pre: those that are split from operands are added. */
+static bool add_small(capu_context *context, const void *address)
+{
+    struct tensor *tensor = address != NULL ? tensors_find(&context->tensors, address) : NULL;
+
+    for (; tensor != NULL; tensor = tensor->next) {
+        if (!is_named(context, tensor) && !is_listed(context->operands.strangers, tensor) &&
+            !add(context, tensor, tensor->address, tensor_end(tensor))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Adds what lies before and after a small allocation in its page. */
+static bool add_neighbours(capu_context *context, const struct tensor *tensor)
+{
+    const void *address = tensor->allocation->address;
+
+    return tensor->allocation->page_count > 0 ||
+           (add_small(context, slabs_beside(context->slabs, address, false)) &&
+            add_small(context, slabs_beside(context->slabs, address, true)));
+}
+
+/* Adds all strangers of the op at hand. */
+static bool add_all(capu_context *context)
+{
+    const struct operands *operands = &context->operands;
+    bool is_complete = true;
+
+    for (size_t i = 0; i < operands->access_count && is_complete; i++) {
+        is_complete = add_pages_of(context, operands->accesses[i].tensor);
+    }
+    for (size_t i = 0; i < operands->access_count && is_complete; i++) {
+        is_complete = add_neighbours(context, operands->accesses[i].tensor);
+    }
+    return is_complete;
+}
+
 static struct poison poison_at(const struct strangers *strangers, size_t index)
 {
     return poison_of(strangers->number - index);
@@ -135,11 +184,9 @@ capu_status strict_strangers_hide(capu_context *context)
     strangers->count = 0;
     strangers->page_count = 0;
     strangers->saved_bytes = 0;
-    for (size_t i = 0; i < operands->access_count; i++) {
-        if (!add_pages_of(context, operands->accesses[i].tensor)) {
-            strangers->count = 0;
-            return CAPU_NO_HOST_MEMORY;
-        }
+    if (!add_all(context)) {
+        strangers->count = 0;
+        return CAPU_NO_HOST_MEMORY;
     }
     operands->poison_last += strangers->count;
     strangers->number = operands->poison_last;

@@ -7,8 +7,10 @@
  * read there. Only the part of a stranger that lies in a shared page is hidden; the rest is not
  * open.
  *
- * Shared pages are always resident, and only the compute lane touches them. Small allocations have
- * addresses of their own (slabs_spread), so only pieces of the same allocation are strangers.
+ * Small allocations share pages, too. They have addresses of their own (slabs_spread), but behind
+ * the end of one lies the next one of its page. Only the one before and the one after are hidden.
+ *
+ * Shared pages are always resident, and only the compute lane touches them.
  *
  * Owned by the context's thread. All but destroy need a device that can guard, and no work running.
  */

@@ -15,28 +15,6 @@ static bool can_watch(const capu_context *context)
     return strict_is_on(context) && context->device->capabilities.can_guard;
 }
 
-/* FNV-1a, by words: finds accidents, and need not withstand an attack. */
-static uint64_t checksum(capu_context *context, const struct tensor *tensor)
-{
-    uint64_t sum = 14695981039346656037u;
-    uint64_t here;
-
-    for (uint64_t done = 0; done < tensor->bytes; done += here) {
-        const unsigned char *memory;
-
-        here = tensor->bytes - done;
-        memory = device_view(context->device, (const char *)tensor->address + done, &here);
-        for (uint64_t at = 0; memory != NULL && at < here; at += sizeof(uint64_t)) {
-            uint64_t left = here - at;
-            uint64_t word = 0;
-
-            memcpy(&word, memory + at, left < sizeof(word) ? (size_t)left : sizeof(word));
-            sum = (sum ^ word) * 1099511628211u;
-        }
-    }
-    return sum;
-}
-
 /* Whether the op only reads it, in all of its operands. */
 static bool is_only_read(const struct access *access)
 {
@@ -86,7 +64,7 @@ capu_status strict_watch_begin(capu_context *context)
         struct access *access = &operands->accesses[i];
 
         if (is_only_read(access) && shares_pages(access->tensor)) {
-            access->checksum = checksum(context, access->tensor);
+            access->checksum = strict_checksum(context, access->tensor);
         }
         operands->grants[i] = (struct device_grant){
             .address = access->tensor->address,
@@ -144,7 +122,7 @@ static struct tensor *find_changed(capu_context *context)
         const struct access *access = &operands->accesses[i];
 
         if (is_only_read(access) && shares_pages(access->tensor) &&
-            checksum(context, access->tensor) != access->checksum) {
+            strict_checksum(context, access->tensor) != access->checksum) {
             return access->tensor;
         }
     }
@@ -273,6 +251,15 @@ void strict_watch_end(capu_context *context, struct strict_finding *finding)
     }
 }
 
+void strict_watch_strayed(const capu_context *context, const struct device_faults *faults,
+                          struct strict_finding *finding)
+{
+    finding->at = faults->strayed != NULL ? faults->strayed : faults->written;
+    finding->tensor = find_strayed(context, finding->at);
+    finding->breach = faults->strayed != NULL ? STRICT_STRAYED : STRICT_TAMPERED;
+    finding->is_again = true;
+}
+
 static unsigned long long offset_in(const struct tensor *tensor, const void *address)
 {
     return (unsigned long long)((uintptr_t)address - (uintptr_t)tensor->address);
@@ -315,6 +302,14 @@ static capu_status report_changed(capu_context *context, const struct strict_fin
                        context->operands.name, lookup_name(context, finding->tensor), where);
 }
 
+static capu_status report_tampered(capu_context *context, const struct strict_finding *finding)
+{
+    return failure_set(context, CAPU_INVALID,
+                       "op '%s', run again, has changed '%s', which replays must leave as it is",
+                       context->operands.name,
+                       finding->tensor != NULL ? lookup_name(context, finding->tensor) : "");
+}
+
 capu_status strict_watch_report(capu_context *context, const struct strict_finding *finding)
 {
     const char *name = context->operands.name;
@@ -323,7 +318,7 @@ capu_status strict_watch_report(capu_context *context, const struct strict_findi
     case STRICT_NOTHING:
         break;
     case STRICT_STRAYED:
-        return report_strayed(context, name, "", finding);
+        return report_strayed(context, name, finding->is_again ? ", run again," : "", finding);
     case STRICT_CHANGED:
         return report_changed(context, finding);
     case STRICT_READ:
@@ -334,6 +329,22 @@ capu_status strict_watch_report(capu_context *context, const struct strict_findi
                            finding->role == CAPU_SCRATCH ? "scratch" : "only written",
                            lookup_name(context, finding->shows_in),
                            offset_in(finding->shows_in, finding->result));
+    case STRICT_DEPENDS:
+        return failure_set(context, CAPU_INVALID,
+                           "op '%s' reads an operand before it has written it, which it declares "
+                           "as only written or scratch: with other contents there, its result '%s' "
+                           "differs at offset %llu",
+                           name, lookup_name(context, finding->tensor),
+                           offset_in(finding->tensor, finding->at));
+    case STRICT_VARIES:
+        return failure_set(
+            context, CAPU_INVALID,
+            "op '%s' is not replayable: run again with the same operands and "
+            "arguments, it gives other bytes in '%s', at offset %llu. A plan may run "
+            "it again: put seeds into its arguments, or set CAPU_OP_NOT_REPLAYABLE",
+            name, lookup_name(context, finding->tensor), offset_in(finding->tensor, finding->at));
+    case STRICT_TAMPERED:
+        return report_tampered(context, finding);
     case STRICT_SKIPPED:
         return failure_set(context, CAPU_INVALID,
                            "op '%s' leaves %llu bytes of '%s' unwritten, the first at offset %llu, "

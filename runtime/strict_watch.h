@@ -22,13 +22,19 @@ enum strict_breach {
     STRICT_STRAYED, /* touched memory that it does not name */
     STRICT_CHANGED, /* changed a tensor that it only reads */
     STRICT_READ,    /* read a tensor that it only writes */
-    STRICT_SKIPPED  /* did not write all that it writes */
+    STRICT_SKIPPED, /* did not write all that it writes */
+
+    /* When it ran again (strict_again.h): */
+    STRICT_TAMPERED, /* its function for replays changed what it must leave alone */
+    STRICT_DEPENDS,  /* its results depend on what it only writes */
+    STRICT_VARIES    /* its results differ for another reason */
 };
 
 struct strict_finding {
     enum strict_breach breach;
     const void *at;          /* the first address concerned; NULL: not known */
     struct tensor *tensor;   /* concerned; NULL: `at` is in no tensor */
+    bool is_again;           /* STRICT_STRAYED: when it ran again */
     uint32_t role;           /* STRICT_READ: as it is declared */
     uint64_t bytes;          /* STRICT_SKIPPED: not written, at least */
     const void *result;      /* STRICT_READ: where it shows */
@@ -45,6 +51,10 @@ void strict_watch_end(capu_context *context, struct strict_finding *finding);
 /* Describes it as the error of the call. INVALID; for STRICT_STRAYED, OP_FAILED, and the context is
    lost, because what the op touched cannot be trusted. OK for STRICT_NOTHING. */
 capu_status strict_watch_report(capu_context *context, const struct strict_finding *finding);
+
+/* What an op touched that ran again, although it was not granted. Pre: there is something. */
+void strict_watch_strayed(const capu_context *context, const struct device_faults *faults,
+                          struct strict_finding *finding);
 
 /* The same around a replay, which is checked only for what it touches. Any breach is OP_FAILED. */
 capu_status strict_watch_replay_begin(capu_context *context, const struct guide *guide,

@@ -76,8 +76,8 @@ typedef enum capu_op_flag {
  * points to is read when `run` runs (on cuda during capu_run, on host any time after) and again in
  * each replay. It may change once the op has run if the op is not replayable (see capu_run), and
  * otherwise once the work of its iteration is complete: after capu_iteration_end and
- * capu_synchronize, or the second capu_iteration_begin that follows. Nothing notices a change that
- * comes too early.
+ * capu_synchronize, or the second capu_iteration_begin that follows. Only strict mode on host
+ * notices a change that comes too early, and only if a plan replays the op.
  */
 typedef struct capu_op {
     size_t size;      /* sizeof(capu_op), as the caller was compiled */
@@ -118,9 +118,10 @@ typedef struct capu_op {
  * iteration left the plan, and the contents cannot be recomputed), OVER_BUDGET (its operands alone
  * exceed the budget; the text says by how much), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to
  * evict to), NO_ADDRESS_SPACE, DEVICE_FAILED.
+ * In strict mode on host a replayable op runs twice.
  * Other errors: INVALID in strict mode on host (the op has run and did to an operand what its role
- * does not say); OP_FAILED, DEVICE_LOST (the context is no longer usable; in strict mode on host
- * OP_FAILED also if the op touched a tensor that it does not name).
+ * does not say, or is not replayable); OP_FAILED, DEVICE_LOST (the context is no longer usable; in
+ * strict mode on host OP_FAILED also if the op touched a tensor that it does not name).
  */
 CAPU_API capu_status capu_run(capu_context *context, const capu_op *op);
 

@@ -141,7 +141,12 @@ static uint64_t train_all(struct net *net)
 {
     capu_report report = CAPU_REPORT_INIT;
     unsigned before = 0;
+    unsigned again = 0; /* strict mode runs such ops twice where it can watch them */
 
+    if (net->rig.context->config.strict != 0 && net->has_replay &&
+        net->rig.context->device->capabilities.can_guard) {
+        again = LAYERS;
+    }
     for (unsigned char i = 1; i <= ITERATIONS; i++) {
         before = net->replays;
         report = train(net, i);
@@ -150,8 +155,8 @@ static uint64_t train_all(struct net *net)
     for (size_t i = 0; i < LAYERS; i++) {
         step_expect(&net->rig, net->statistics[i], 1, ITERATIONS);
     }
-    ck_assert_uint_le(net->replays - before, report.replay_count);
-    return net->replays - before;
+    ck_assert_uint_le(net->replays - before, report.replay_count + again);
+    return net->replays - before - again;
 }
 
 START_TEST(small_updates_are_made_once)
