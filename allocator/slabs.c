@@ -62,6 +62,7 @@ struct slabs {
     struct table by_address;                   /* from the address of each mapping to the slab */
     size_t slab_count;
     size_t used_count;     /* of them: a slot is taken or rests */
+    size_t used_bytes;     /* of these slots */
     size_t used_peak;      /* since the last slabs_turn */
     size_t used_peak_once; /* between that and the one before */
     bool is_spread;        /* new slabs are */
@@ -368,6 +369,7 @@ static void take_slot(struct slabs *slabs, struct slab *slab, size_t slot)
     if (is_unused(slab)) {
         note_used(slabs);
     }
+    slabs->used_bytes += slab->class_of->slot_bytes;
     slab->used[slot / WORD_BITS] |= UINT64_C(1) << (slot % WORD_BITS);
     slab->taken_count++;
     if (was_empty || is_full(slab)) {
@@ -455,6 +457,7 @@ void slabs_settle(struct slabs *slabs)
             slab->used[word] &= ~slab->resting[word];
             slab->resting[word] = 0;
         }
+        slabs->used_bytes -= slab->resting_count * slab->class_of->slot_bytes;
         slab->resting_count = 0;
         slab->first_word = 0;
         slabs->used_count -= is_unused(slab);
@@ -517,6 +520,11 @@ size_t slabs_page_count(const struct slabs *slabs)
 size_t slabs_used_count(const struct slabs *slabs)
 {
     return slabs->used_count;
+}
+
+size_t slabs_used_bytes(const struct slabs *slabs)
+{
+    return slabs->used_bytes;
 }
 
 size_t slabs_kept_count(const struct slabs *slabs)
@@ -621,6 +629,7 @@ bool slabs_validate(const struct slabs *slabs, const char **what)
     size_t listed = 0;
     size_t resting = 0;
     size_t used = 0;
+    size_t used_bytes = 0;
 
     for (size_t i = 0; i < slabs->by_address.capacity && breach == NULL; i++) {
         const struct table_entry *entry = &slabs->by_address.entries[i];
@@ -636,9 +645,11 @@ bool slabs_validate(const struct slabs *slabs, const char **what)
             listed += slab->is_listed;
             resting += slab->resting_count > 0;
             used += !is_unused(slab);
+            used_bytes += (slab->taken_count + slab->resting_count) * slab->class_of->slot_bytes;
         }
     }
-    if (breach == NULL && (used != slabs->used_count || used > slabs->used_peak)) {
+    if (breach == NULL &&
+        (used != slabs->used_count || used_bytes != slabs->used_bytes || used > slabs->used_peak)) {
         breach = "used slabs are counted wrongly";
     }
     if (breach == NULL && (count != slabs->slab_count || mappings != slabs->by_address.count)) {

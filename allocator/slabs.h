@@ -67,6 +67,9 @@ size_t slabs_page_count(const struct slabs *slabs);
    back. */
 size_t slabs_used_count(const struct slabs *slabs);
 
+/* The bytes of taken and resting slots. */
+size_t slabs_used_bytes(const struct slabs *slabs);
+
 /* The most used pages since the second to last call of slabs_turn: what the program is expected to
    need again soon. Before the second call, since slabs_restart. */
 size_t slabs_kept_count(const struct slabs *slabs);

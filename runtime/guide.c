@@ -598,6 +598,9 @@ capu_status guide_compile(struct guide *guide, const struct trace_index *trace_i
     if (status != CAPU_OK) {
         goto finish;
     }
+    for (uint32_t t = 0; t < guide->tensor_count; t++) {
+        guide->tensors[t].hint_reason = hint_reason_of(trace_index, t);
+    }
     compiler.program = &program;
     guide->items = own_array(guide, program.count, sizeof(*guide->items));
     compiler.holder = array(guide->page_count, sizeof(*compiler.holder));

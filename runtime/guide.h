@@ -19,6 +19,7 @@
 #ifndef CAPU_RUNTIME_GUIDE_H
 #define CAPU_RUNTIME_GUIDE_H
 
+#include "policy/hints.h"
 #include "policy/plan.h"
 #include "policy/trace_index.h"
 #include "runtime/tracker.h"
@@ -74,6 +75,7 @@ struct guide_tensor {
     uint32_t freed_op;    /* the program freed it before this op; UINT32_MAX: it did not */
     uint32_t zeroed_op; /* capu_zero ended its contents before this op at the latest; 0: it did not
                          */
+    struct hint_reason hint_reason; /* why the plan may not follow its hint */
     struct guide_part runs;
 };
 

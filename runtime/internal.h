@@ -24,6 +24,7 @@
 #include "runtime/label_records.h"
 #include "runtime/live.h"
 #include "runtime/names.h"
+#include "runtime/outside.h"
 #include "runtime/owed.h"
 #include "runtime/page_census.h"
 #include "runtime/staging.h"
@@ -103,6 +104,7 @@ struct capu_context {
     size_t edge_page_count; /* mapped pages that two tensors share */
     bool is_page_pinned;    /* the config names the page size */
     struct page_census census;
+    struct outside outside;
 
     struct names names;
     struct tensors tensors;

@@ -328,6 +328,9 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
     if (status == CAPU_OK) {
         status = make_ready(context, is_planned);
     }
+    if (status == CAPU_OK && !context->in_iteration) {
+        outside_note(context);
+    }
     if (status == CAPU_OK) {
         status = failure_check(context, tracker_mark_begin(context, &operands->start),
                                "marking the compute stream");

@@ -62,6 +62,12 @@ static uint64_t pages_of(const struct page_census *census, const struct census_l
                                     offset + tensor->bytes == allocation->bytes, level->page_bytes);
 }
 
+uint64_t page_census_pages(const struct page_census *census, size_t level,
+                           const struct tensor *tensor)
+{
+    return pages_of(census, &census->levels[level], tensor);
+}
+
 void page_census_add(struct page_census *census, const struct allocation *allocation)
 {
     for (size_t i = 0; i < census->level_count; i++) {

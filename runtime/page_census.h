@@ -70,6 +70,10 @@ void page_census_persistent(struct page_census *census, const struct tensor *ten
 void page_census_whole(struct page_census *census, const struct allocation *allocation,
                        const struct tensor_list *persistent, int change);
 
+/* The pages of its own that a tensor has at a level. */
+uint64_t page_census_pages(const struct page_census *census, size_t level,
+                           const struct tensor *tensor);
+
 /* Writes the sums of all levels. */
 void page_census_read(const struct page_census *census, struct page_sums sums[CENSUS_LEVELS]);
 

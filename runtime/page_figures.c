@@ -244,6 +244,24 @@ static void suggest_page(capu_context *context, struct record *record)
     }
 }
 
+/* What the iterations and the ops outside them have needed so far. */
+static void find_program_floor(capu_context *context, struct record *record)
+{
+    struct outside *outside = &context->outside;
+    capu_report *report = &record->report;
+    uint64_t outside_needs = outside_bytes(context, report->floor_page_bytes);
+
+    if (report->floor_bytes > outside->iteration_bytes) {
+        outside->iteration_bytes = report->floor_bytes;
+    }
+    record->program_floor_op = "";
+    report->program_floor_bytes = outside->iteration_bytes;
+    if (outside_needs > report->program_floor_bytes) {
+        report->program_floor_bytes = outside_needs;
+        record->program_floor_op = outside->op;
+    }
+}
+
 capu_status page_figures_report(capu_context *context, struct record *record)
 {
     struct tracker *tracker = &context->tracker;
@@ -275,6 +293,7 @@ capu_status page_figures_report(capu_context *context, struct record *record)
     report->floor_slabs_bytes = figures.slabs * figures.page_bytes;
     report->floor_op = figures.op;
     suggest_page(context, record);
+    find_program_floor(context, record);
     return CAPU_OK;
 }
 

@@ -103,9 +103,12 @@ struct record_eviction {
     const char *name;
     uint64_t bytes;
     uint32_t method;
-    size_t evicted_op; /* the op after which it left; SIZE_MAX: before its first access */
-    size_t trigger_op; /* the op before which its return began; SIZE_MAX: at its back-access */
-    size_t back_op;    /* its back-access; SIZE_MAX: not in this iteration */
+    size_t evicted_op;     /* the op after which it left; SIZE_MAX: before its first access */
+    size_t trigger_op;     /* the op before which its return began; SIZE_MAX: at its back-access */
+    size_t back_op;        /* its back-access; SIZE_MAX: not in this iteration */
+    uint32_t ignored_hint; /* capu_hint of the tensor, which the plan did not follow; or 0 */
+    uint32_t obstacle;     /* enum hint_obstacle: why */
+    const char *obstacle_op; /* the name of its op, or "" */
 };
 
 /* A replay: an op that was run again, between two marks, before the op `before`. */
@@ -164,11 +167,12 @@ struct record {
     size_t replay_count;
     size_t replay_capacity;
 
-    uint64_t touched_pages;   /* pages of the persistent tensors with contents in `tensors` */
-    size_t fixed_pages;       /* always-resident pages when the iteration ended */
-    size_t kept_pages;        /* what a plan leaves to them */
-    size_t edge_pages;        /* the part of them that tensors share; the rest is slabs */
-    uint64_t untouched_pages; /* pages of the other persistent tensors with contents */
+    uint64_t touched_pages;       /* pages of the persistent tensors with contents in `tensors` */
+    size_t fixed_pages;           /* always-resident pages when the iteration ended */
+    size_t kept_pages;            /* what a plan leaves to them */
+    const char *program_floor_op; /* outside iterations; "": an iteration sets the floor */
+    size_t edge_pages;            /* the part of them that tensors share; the rest is slabs */
+    uint64_t untouched_pages;     /* pages of the other persistent tensors with contents */
     uint64_t page_bytes;
     struct page_sums sums[CENSUS_LEVELS]; /* in smaller pages, when the iteration ended */
     struct record_tensor *untouched; /* those tensors; listed only if a trace is to be written */

@@ -290,9 +290,11 @@ void capu_memory_usage(const capu_context *context, uint64_t *held_bytes, uint64
     }
 }
 
-/* The memory that one tensor holds. */
+/* The memory that one tensor holds, or several small ones that are alike. */
 struct holder {
-    struct tensor *tensor;
+    struct tensor *tensor; /* the first */
+    size_t count;
+    uint64_t bytes;
     uint64_t device_bytes;
     uint64_t host_bytes;
 };
@@ -323,12 +325,102 @@ static void collect(struct tensor *tensor, void *data)
     struct holder *holder = &holders->list[holders->count];
 
     holder->tensor = tensor;
+    holder->count = 1;
+    holder->bytes = tensor->bytes;
     holder->device_bytes = tensor_is_mapped(tensor) ? tensor->page_count * holders->page_bytes : 0;
     if (!tensor_is_managed(tensor)) {
         holder->device_bytes = tensor->bytes;
     }
     holder->host_bytes = tensor_on_host(tensor) ? tensor->span_bytes : 0;
     holders->count += holder->device_bytes + holder->host_bytes > 0;
+}
+
+static bool is_small(const struct tensor *tensor)
+{
+    return tensor->allocation->page_count == 0;
+}
+
+static const char *after_digits(const char *text)
+{
+    while (*text >= '0' && *text <= '9') {
+        text++;
+    }
+    return text;
+}
+
+/* Compares names in which all numbers are alike. */
+static int compare_names(const char *a, const char *b)
+{
+    while (*a != '\0' && *b != '\0') {
+        const char *rest_a = after_digits(a);
+        const char *rest_b = after_digits(b);
+
+        if ((rest_a == a) != (rest_b == b) || (rest_a == a && *a != *b)) {
+            break;
+        }
+        a = rest_a == a ? a + 1 : rest_a;
+        b = rest_b == b ? b + 1 : rest_b;
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+/* Small ones first, those next to each other that are alike: of one kind, with names that differ in
+   numbers only, or without names. */
+static int by_group(const void *left, const void *right)
+{
+    const struct tensor *a = ((const struct holder *)left)->tensor;
+    const struct tensor *b = ((const struct holder *)right)->tensor;
+
+    if (is_small(a) != is_small(b)) {
+        return is_small(a) ? -1 : 1;
+    }
+    if (a->kind != b->kind) {
+        return a->kind < b->kind ? -1 : 1;
+    }
+    if (lookup_is_named(a) != lookup_is_named(b)) {
+        return lookup_is_named(a) ? -1 : 1;
+    }
+    return lookup_is_named(a) ? compare_names(a->name, b->name) : 0;
+}
+
+/* Makes one entry of small tensors that are alike. */
+static void group(struct holders *holders)
+{
+    size_t count = 0;
+
+    qsort(holders->list, holders->count, sizeof(*holders->list), by_group);
+    for (size_t i = 0; i < holders->count; i++) {
+        const struct holder *holder = &holders->list[i];
+        struct holder *last = &holders->list[count > 0 ? count - 1 : 0];
+
+        if (count == 0 || !is_small(holder->tensor) || by_group(last, holder) != 0) {
+            holders->list[count++] = *holder;
+            continue;
+        }
+        last->count += holder->count;
+        last->bytes += holder->bytes;
+        last->device_bytes += holder->device_bytes;
+    }
+    holders->count = count;
+}
+
+/* What small tensors take of the slabs, and why that may be little. */
+static void print_slabs(capu_context *context, FILE *file)
+{
+    uint64_t page_bytes = pages_bytes_each(context->pages);
+    size_t used = slabs_used_count(context->slabs);
+    uint64_t used_bytes = slabs_used_bytes(context->slabs);
+
+    if (slabs_page_count(context->slabs) == 0) {
+        return;
+    }
+    fprintf(file, "small tensors take %s of %s of slabs; %zu more pages of slabs are empty\n",
+            size_text(used_bytes).text, size_text(used * page_bytes).text,
+            slabs_page_count(context->slabs) - used);
+    if (used > 1 && used_bytes < used * page_bytes / 2) {
+        fprintf(file, "  a slab stays as long as one tensor is in it: allocate small tensors that "
+                      "live long before those that do not, or together as one allocation\n");
+    }
 }
 
 static const char *kind_text(uint32_t kind)
@@ -350,16 +442,20 @@ static void print_holders(capu_context *context, const struct holders *holders, 
         fprintf(file, "  ");
         print_name(file, 28, lookup_name(context, holder->tensor));
         fprintf(file, "%-10s ", kind_text(tensor->kind));
-        print_value(file, UNIT_bytes, tensor->bytes);
+        print_value(file, UNIT_bytes, holder->bytes);
         fprintf(file, " ");
         print_value(file, UNIT_bytes, holder->device_bytes);
         fprintf(file, " ");
         print_value(file, UNIT_bytes, holder->host_bytes);
-        fprintf(file, "  %s\n",
+        fprintf(file, "  %s",
                 !tensor_is_managed(tensor)        ? "always resident"
                 : tensor->state.departure != NULL ? "leaving"
                 : tensor_is_mapped(tensor)        ? "resident"
                                                   : "out");
+        if (holder->count > 1) {
+            fprintf(file, ", %zu such tensors", holder->count);
+        }
+        fprintf(file, "\n");
     }
 }
 
@@ -381,6 +477,7 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
                            "capu_memory_print: no memory to list the tensors");
     }
     tensors_each(&context->tensors, collect, &holders);
+    group(&holders);
     qsort(holders.list, holders.count, sizeof(*holders.list), by_bytes);
     fprintf(file,
             "device memory: %zu of %zu pages of %" PRIu64 " bytes in use, %zu always "
@@ -389,6 +486,7 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
             context_fixed_pages(context), context->departures.leaving_pages,
             size_text(host_arena_used_bytes(context->arena)).text,
             size_text(host_arena_chunk_bytes(context->arena)).text);
+    print_slabs(context, file);
     print_holders(context, &holders, file);
     free(holders.list);
     return fflush(file) == 0 && !ferror(file)

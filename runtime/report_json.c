@@ -1,5 +1,6 @@
 /* A report as one line of JSON: the counters of the struct under the same names, then evictions
    and stalls. */
+#include "policy/hints.h"
 #include "policy/string_buffer.h"
 #include "runtime/internal.h"
 
@@ -45,6 +46,20 @@ static json_t *eviction_json(const capu_eviction *eviction)
                      is_timed ? json_boolean(eviction->is_hidden) : json_null());
 }
 
+/* Adds to an eviction which hint it ignores, and why. */
+static int add_hint(json_t *object, const struct record_eviction *eviction)
+{
+    enum tensor_hint hint = eviction->ignored_hint == CAPU_HINT_KEEP   ? HINT_KEEP
+                            : eviction->ignored_hint == CAPU_HINT_SWAP ? HINT_SWAP
+                                                                       : HINT_RECOMPUTE;
+    char why[256];
+
+    hint_reason_text(hint, (enum hint_obstacle)eviction->obstacle, eviction->obstacle_op, why,
+                     sizeof(why));
+    return json_object_set_new(object, "ignored_hint", json_string(tensor_hint_name(hint))) ||
+           json_object_set_new(object, "ignored_because", json_string(why));
+}
+
 static json_t *stall_json(const capu_stall *stall)
 {
     return json_pack("{s:o, s:s, s:I, s:s}", "access", access_number(stall->access), "op",
@@ -78,16 +93,28 @@ json_t *report_json_counters(const capu_report *report)
     return object;
 }
 
-char *report_json(const capu_report *report)
+char *report_json(const capu_report *report, const struct record *record)
 {
+    /* A graph repeats the evictions of its capture. */
+    const struct record_eviction *from =
+        record != NULL && record->eviction_count == report->eviction_count ? record->evictions
+                                                                           : NULL;
     json_t *object = report_json_counters(report);
     json_t *evictions = json_array();
     json_t *stalls = json_array();
     struct string_buffer line = {0};
     int failed = object == NULL || evictions == NULL || stalls == NULL;
 
+    failed = failed || (record != NULL && record->program_floor_op != NULL &&
+                        json_object_set_new(object, "program_floor_op",
+                                            json_string(record->program_floor_op)));
     for (size_t i = 0; i < report->eviction_count && !failed; i++) {
-        failed = json_array_append_new(evictions, eviction_json(&report->evictions[i]));
+        json_t *eviction = eviction_json(&report->evictions[i]);
+
+        failed = eviction == NULL ||
+                 (from != NULL && from[i].ignored_hint != 0 && add_hint(eviction, &from[i])) ||
+                 json_array_append(evictions, eviction);
+        json_decref(eviction);
     }
     for (size_t i = 0; i < report->stall_count && !failed; i++) {
         failed = json_array_append_new(stalls, stall_json(&report->stalls[i]));

@@ -8,23 +8,40 @@
 #include "runtime/order.h"
 #include "runtime/pager.h"
 
+#include <stdio.h>
+
+/* Says so if few small tensors keep many pages. */
+static const char *explain_slabs(const capu_context *context, char *text, size_t bytes)
+{
+    uint64_t page_bytes = pages_bytes_each(context->pages);
+    uint64_t kept_bytes = slabs_used_count(context->slabs) * page_bytes;
+    uint64_t used_bytes = slabs_used_bytes(context->slabs);
+
+    text[0] = '\0';
+    if (kept_bytes > page_bytes && used_bytes < kept_bytes / 2) {
+        snprintf(text, bytes, ", of which small tensors keep %s as slabs and take %s",
+                 size_text(kept_bytes).text, size_text(used_bytes).text);
+    }
+    return text;
+}
+
 /* The operands together must fit next to what is always resident. */
 static capu_status check_budget(capu_context *context, size_t operand_pages)
 {
     uint64_t page_bytes = pages_bytes_each(context->pages);
     size_t fixed = context_fixed_pages(context);
+    char slabs[200];
 
     if (operand_pages + fixed <= pages_limit(context->pages)) {
         return CAPU_OK;
     }
-    return failure_set(context, CAPU_OVER_BUDGET,
-                       "op '%s' needs %s of device memory at once (%s for its operands, %s always "
-                       "resident), and the "
-                       "budget is %s: raise it, or split the op",
-                       context->operands.name, size_text((operand_pages + fixed) * page_bytes).text,
-                       size_text(operand_pages * page_bytes).text,
-                       size_text(fixed * page_bytes).text,
-                       size_text(context->config.budget_bytes).text);
+    return failure_set(
+        context, CAPU_OVER_BUDGET,
+        "op '%s' needs %s of device memory at once (%s for its operands, %s always "
+        "resident%s), and the budget is %s: raise it, or split the op",
+        context->operands.name, size_text((operand_pages + fixed) * page_bytes).text,
+        size_text(operand_pages * page_bytes).text, size_text(fixed * page_bytes).text,
+        explain_slabs(context, slabs, sizeof(slabs)), size_text(context->config.budget_bytes).text);
 }
 
 /* Makes every operand resident. Zeros are filled in before other contents are copied back, so that

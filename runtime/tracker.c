@@ -175,6 +175,8 @@ void tracker_close(capu_context *context, struct lane_position end)
     record->end = end;
     record->fixed_pages = context_fixed_pages(context);
     record->kept_pages = context_kept_pages(context);
+    record->report.slab_bytes = slabs_used_count(context->slabs) * pages_bytes_each(context->pages);
+    record->report.slab_used_bytes = slabs_used_bytes(context->slabs);
     record->edge_pages = context->edge_page_count;
     record->untouched_pages = context->persistent_pages - record->touched_pages;
     record->page_bytes = pages_bytes_each(context->pages);
@@ -354,6 +356,33 @@ void tracker_marks(capu_context *context, size_t op, const struct call *call,
     }
 }
 
+/* Whether a tensor with this hint is not meant to leave so. */
+static bool is_against(uint32_t hint, uint32_t method)
+{
+    return (hint == CAPU_HINT_KEEP && method != CAPU_METHOD_EMPTY) ||
+           (hint == CAPU_HINT_SWAP && method == CAPU_METHOD_RECOMPUTE) ||
+           (hint == CAPU_HINT_RECOMPUTE &&
+            (method == CAPU_METHOD_SWAP || method == CAPU_METHOD_CLEAN));
+}
+
+/* Passive mode has no plan that could follow hints. */
+static void note_hint(const capu_context *context, const struct tensor *tensor,
+                      struct record *record, struct record_eviction *eviction)
+{
+    const struct guide *guide = context->active != NULL ? context->active->guide : NULL;
+    struct hint_reason reason;
+
+    if (guide == NULL || !is_against(tensor->hint, eviction->method) ||
+        tensor->guide_index >= guide->tensor_count) {
+        return;
+    }
+    reason = guide->tensors[tensor->guide_index].hint_reason;
+    record->report.hints_ignored++;
+    eviction->ignored_hint = tensor->hint;
+    eviction->obstacle = reason.obstacle;
+    eviction->obstacle_op = reason.op < guide->op_count ? guide->ops[reason.op].call.name : "";
+}
+
 void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t method)
 {
     struct record *record = context->tracker.open;
@@ -383,6 +412,7 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
         .back_op = SIZE_MAX,
         .trigger_op = SIZE_MAX,
     };
+    note_hint(context, tensor, record, eviction);
 }
 
 void tracker_triggered(capu_context *context, const struct tensor *tensor)
@@ -499,7 +529,7 @@ static void publish(capu_context *context, struct record *record)
         publish_live(context, record);
     }
     if (context->config.report_path != NULL) {
-        char *line = report_json(&record->report);
+        char *line = report_json(&record->report, record);
 
         if (line == NULL || agent_report(context->agent, line) != CAPU_OK) {
             agent_fail(context->agent, "no memory for a line of the report file");

@@ -142,9 +142,9 @@ capu_status trace_record_build(capu_context *context, const struct record *recor
 capu_status trace_record_write(capu_context *context, const struct record *record, char **text,
                                size_t *bytes, char *why, size_t why_bytes);
 
-/* report_json.c: returns the report as one line of JSON, which the caller frees. NULL: host memory
-   is full. */
-char *report_json(const capu_report *report);
+/* report_json.c: returns the report as one line of JSON, which the caller frees. The record adds
+   what the struct has no fields for; NULL: nothing. NULL: host memory is full. */
+char *report_json(const capu_report *report, const struct record *record);
 
 /* The same as a value of Jansson's, without the lists of evictions and stalls. NULL: as above. */
 struct json_t *report_json_counters(const capu_report *report);

@@ -89,7 +89,12 @@ extern "C" {
     X(plan_h2d_bytes_per_s, bytes, "rate of copies back that the plan was made for")            \
     X(seen_d2h_bytes_per_s, bytes, "rate that timed copies out had; 0: none was timed")         \
     X(seen_h2d_bytes_per_s, bytes, "rate that timed copies back had; 0: none was timed")        \
-    X(graph, count, "1: the iteration was launched as a graph")
+    X(graph, count, "1: the iteration was launched as a graph")                                 \
+    X(hints_ignored, count, "evictions by a plan against the hint of the tensor")               \
+    X(slab_bytes, bytes, "pages of slabs that hold anything, at the end")                       \
+    X(slab_used_bytes, bytes, "what small tensors take of them")                                \
+    X(program_floor_bytes, bytes,                                                               \
+      "the smallest budget for the program so far, with its ops outside iterations")
 
 /* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX
@@ -178,8 +183,10 @@ CAPU_API capu_status capu_report_get(capu_context *context, capu_report *report)
 CAPU_API capu_status capu_report_print(const capu_report *report, FILE *file);
 
 /*
- * Prints which tensors hold device and host memory now, largest first. Control characters in names
- * are escaped. Useful after OVER_BUDGET. Does not wait; works after any failure.
+ * Prints which tensors hold device and host memory now, largest first, and how much of the slabs
+ * small tensors take. Small tensors of one kind whose names differ in numbers only, or that have
+ * none, share a line. Control characters in names are escaped. Useful after OVER_BUDGET.
+ * Does not wait; works after any failure.
  * Errors: INVALID (NULL), NO_HOST_MEMORY, FILE_FAILED.
  */
 CAPU_API capu_status capu_memory_print(capu_context *context, FILE *file);

@@ -238,6 +238,51 @@ START_TEST(holders_are_printed_largest_first)
 }
 END_TEST
 
+/* Of 400 small tensors, every fourth is kept, and none without a name. */
+START_TEST(small_tensors_are_printed_together)
+{
+    enum { COUNT = 400, KEPT = 4 };
+    unsigned char *tensors[COUNT];
+    struct rig rig;
+    char *text = NULL;
+    char *line;
+    size_t lines = 0;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 200});
+    for (size_t i = 0; i < COUNT; i++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), "norm.%zu.scale", i);
+        tensors[i] = step_malloc(&rig, 1000);
+        RIG_OK(&rig, CAPU_DESCRIBE(rig.context, tensors[i], .name = i % 2 == 0 ? name : NULL,
+                                   .kind = CAPU_PARAMETER));
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        if (i % KEPT != 0) {
+            RIG_OK(&rig, capu_free(rig.context, tensors[i]));
+        }
+    }
+    step_malloc(&rig, 1000);
+    step_malloc(&rig, 1000);
+    RIG_OK(&rig, capu_memory_print(rig.context, file));
+    fclose(file);
+    ck_assert_msg(strstr(text, "take 104448 bytes of 409600 bytes of slabs; 0 more") != NULL, "%s",
+                  text);
+    ck_assert_ptr_nonnull(strstr(text, "allocate small tensors that live long before"));
+    ck_assert_ptr_nonnull(strstr(text, "norm."));
+    ck_assert_ptr_nonnull(strstr(text, "always resident, 100 such tensors\n"));
+    ck_assert_ptr_nonnull(strstr(text, "always resident, 2 such tensors\n"));
+    for (line = text; (line = strchr(line, '\n')) != NULL; line++) {
+        lines++;
+    }
+    ck_assert_uint_eq(lines, 6);
+    free(text);
+    rig_finish(&rig);
+}
+END_TEST
+
 /* Without iterations nothing recycles the events of the lanes, so the library must do it itself, or
    it would grow with every call. */
 START_TEST(endless_use_outside_iterations_keeps_the_lanes_small)
@@ -271,6 +316,7 @@ int main(void)
     tcase_add_test(cases, pages_of_freed_small_tensors_are_reused);
     tcase_add_test(cases, usage_counts_pages_and_host_bytes);
     tcase_add_test(cases, holders_are_printed_largest_first);
+    tcase_add_test(cases, small_tensors_are_printed_together);
     tcase_add_test(cases, endless_use_outside_iterations_keeps_the_lanes_small);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

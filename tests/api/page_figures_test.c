@@ -315,6 +315,65 @@ START_TEST(slabs_that_hold_nothing_are_not_counted)
 }
 END_TEST
 
+/* A set-up that fills a whole blob before it is split, iterations over its pieces, and an upload of
+   another tensor between them. Returns the status of the first call that fails. */
+static capu_status set_up_and_train(uint64_t budget_bytes, capu_report *report)
+{
+    enum { PIECE = 100001, BLOB = 6 * PIECE + 3 };
+    static unsigned char bytes[BLOB];
+    capu_config config = CAPU_CONFIG_INIT;
+    struct rig rig = {0};
+    unsigned char *blob;
+    unsigned char *input;
+    capu_status status;
+
+    config.device = "host";
+    config.budget_bytes = budget_bytes;
+    ck_assert_int_eq(capu_context_create(&config, &rig.context), CAPU_OK);
+    blob = step_malloc(&rig, BLOB);
+    input = step_malloc(&rig, BLOB - 1);
+    for (size_t i = 0; i < 50; i++) {
+        step_malloc(&rig, 500);
+    }
+    status = step_try_set(&rig, blob, BLOB, 1);
+    for (size_t i = 1; i < 6 && status == CAPU_OK; i++) {
+        status = capu_split(rig.context, blob + i * PIECE, PIECE);
+    }
+    for (size_t round = 0; round < 3 && status == CAPU_OK; round++) {
+        status = capu_upload(rig.context, input, bytes, BLOB - 1);
+        RIG_OK(&rig, capu_iteration_begin(rig.context, NULL));
+        for (size_t i = 1; i < 6; i++) {
+            step_bump(&rig, "touch", blob + i * PIECE, PIECE);
+        }
+        RIG_OK(&rig, capu_iteration_end(rig.context));
+    }
+    if (status == CAPU_OK) {
+        RIG_OK(&rig, capu_synchronize(rig.context));
+        RIG_OK(&rig, capu_report_get(rig.context, report));
+        step_expect(&rig, blob + PIECE, PIECE, 4);
+    }
+    capu_context_destroy(rig.context);
+    return status;
+}
+
+/* Also without a limit, where pages are larger. */
+START_TEST(the_floor_of_a_program_includes_its_set_up)
+{
+    capu_report free_run = CAPU_REPORT_INIT;
+    capu_report at_floor = CAPU_REPORT_INIT;
+
+    ck_assert_int_eq(set_up_and_train(0, &free_run), CAPU_OK);
+    ck_assert_uint_gt(free_run.page_bytes, free_run.floor_page_bytes);
+    ck_assert_uint_gt(free_run.program_floor_bytes, 3 * free_run.floor_bytes);
+    ck_assert_int_eq(set_up_and_train(free_run.program_floor_bytes, &at_floor), CAPU_OK);
+    ck_assert_uint_eq(at_floor.program_floor_bytes, free_run.program_floor_bytes);
+    ck_assert_uint_eq(at_floor.floor_bytes, free_run.floor_bytes);
+    ck_assert_int_eq(
+        set_up_and_train(free_run.program_floor_bytes - free_run.floor_page_bytes, &at_floor),
+        CAPU_OVER_BUDGET);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api page figures");
@@ -323,6 +382,7 @@ int main(void)
     tcase_add_test(cases, figures_are_those_of_a_run_that_they_describe);
     tcase_add_test(cases, the_trace_has_the_same_peak_and_floor);
     tcase_add_test(cases, a_better_page_is_named_for_a_pinned_one);
+    tcase_add_test(cases, the_floor_of_a_program_includes_its_set_up);
     tcase_add_loop_test(cases, slabs_that_hold_nothing_are_not_counted, 0, 2);
     tcase_add_test(cases, the_page_is_as_large_as_the_slab_threshold_needs);
     suite_add_tcase(suite, cases);

@@ -1,6 +1,6 @@
 /* Reports: counters compared with values computed by hand for the sim device, the JSON line, the
    table, the trace, and files that cannot be written. */
-#include "tests/api/steps.h"
+#include "tests/api/net.h"
 
 #include "policy/trace_index.h"
 
@@ -532,6 +532,74 @@ START_TEST(a_cut_name_is_still_valid_utf8)
 }
 END_TEST
 
+/* The last line of a report file. */
+static json_t *last_line(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    json_t *line = NULL;
+    json_t *next;
+
+    ck_assert_ptr_nonnull(file);
+    while ((next = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL)) != NULL) {
+        json_decref(line);
+        line = next;
+    }
+    fclose(file);
+    return line;
+}
+
+/* A planner that only swaps cannot follow hints to recompute; no planner can keep all layers; hints
+   to swap are followed. */
+START_TEST(hints_that_a_plan_does_not_follow_are_reported)
+{
+    static const struct {
+        uint32_t hint;
+        const char *text; /* NULL: it is followed */
+        const char *because;
+    } cases[] = {{CAPU_HINT_RECOMPUTE, "recompute", "the best plan that was found"},
+                 {CAPU_HINT_KEEP, "keep", "the budget has no room for it all the time"},
+                 {CAPU_HINT_SWAP, NULL, NULL}};
+    char path[64];
+    capu_report report = CAPU_REPORT_INIT;
+    struct net net;
+    json_t *line;
+    json_t *eviction;
+    uint64_t ignored = 0;
+    size_t i;
+
+    make_path(path);
+    net_init(&net, (struct rig_options){.planner = "swap", .report_path = path});
+    for (i = 0; i <= NET_LAYERS; i++) {
+        RIG_OK(&net.rig, CAPU_DESCRIBE(net.rig.context, net.activations[i], .name = "layer",
+                                       .kind = CAPU_ACTIVATION, .hint = cases[_i].hint));
+    }
+    for (i = 0; i < 3; i++) {
+        report = net_train(&net, "train");
+    }
+    net_expect_guided(&net, &report, "train");
+    RIG_OK(&net.rig, capu_flush(net.rig.context));
+    line = last_line(path);
+    json_array_foreach(json_object_get(line, "evictions"), i, eviction)
+    {
+        const char *hint = json_string_value(json_object_get(eviction, "ignored_hint"));
+
+        if (hint != NULL) {
+            ck_assert_str_eq(hint, cases[_i].text);
+            ck_assert_str_eq(json_string_value(json_object_get(eviction, "tensor")), "layer");
+            ck_assert_ptr_nonnull(
+                strstr(json_string_value(json_object_get(eviction, "ignored_because")),
+                       cases[_i].because));
+            ignored++;
+        }
+    }
+    ck_assert_uint_eq(report.hints_ignored, ignored);
+    ck_assert_int_eq(ignored > 0, cases[_i].text != NULL);
+    json_decref(line);
+    unlink(path);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api reports");
@@ -549,6 +617,7 @@ int main(void)
     tcase_add_test(cases, a_tensor_freed_in_the_step_lives_from_first_use_to_last);
     tcase_add_test(cases, a_plan_file_stays_without_a_plan);
     tcase_add_test(cases, a_cut_name_is_still_valid_utf8);
+    tcase_add_loop_test(cases, hints_that_a_plan_does_not_follow_are_reported, 0, 3);
     tcase_add_loop_test(cases, a_full_disk_does_not_stop_training, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

@@ -186,6 +186,7 @@ START_TEST(used_slabs_are_counted)
     ck_assert_uint_eq(slabs_used_count(ground.slabs), 4);
     slabs_settle(ground.slabs);
     ck_assert_uint_eq(slabs_used_count(ground.slabs), 1);
+    ck_assert_uint_eq(slabs_used_bytes(ground.slabs), PAGE / 2);
     ck_assert_uint_eq(slabs_page_count(ground.slabs), 4);
     ck_assert_uint_eq(slabs_kept_count(ground.slabs), 4);
     slabs_turn(ground.slabs);

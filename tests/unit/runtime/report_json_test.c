@@ -13,7 +13,7 @@
 
 static json_t *parsed(const capu_report *report)
 {
-    char *line = report_json(report);
+    char *line = report_json(report, NULL);
     json_error_t error;
     json_t *object;
 
@@ -257,17 +257,17 @@ START_TEST(no_line_is_better_than_a_broken_one)
     capu_report report = filled();
 
     report.label = "\xff";
-    ck_assert_ptr_null(report_json(&report));
+    ck_assert_ptr_null(report_json(&report, NULL));
     report = filled();
     report.floor_op = "\xff";
-    ck_assert_ptr_null(report_json(&report));
+    ck_assert_ptr_null(report_json(&report, NULL));
     report = filled();
     eviction.tensor = "\xff";
     report.evictions = &eviction;
     report.eviction_count = 1;
     report.stalls = NULL;
     report.stall_count = 0;
-    ck_assert_ptr_null(report_json(&report));
+    ck_assert_ptr_null(report_json(&report, NULL));
 }
 END_TEST
 
@@ -285,13 +285,13 @@ START_TEST(no_line_lacks_a_field)
     char *expected;
 
     json_set_alloc_funcs(allocate, free);
-    expected = report_json(&report);
+    expected = report_json(&report, NULL);
     ck_assert_ptr_nonnull(expected);
     for (uint64_t call = 1; !has_passed; call++) {
         char *line;
 
         malloc_faults_arm(call, false);
-        line = report_json(&report);
+        line = report_json(&report, NULL);
         malloc_faults_arm(0, false);
         has_passed = malloc_faults_hits() == 0;
         ck_assert(line != NULL || !has_passed);
