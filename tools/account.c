@@ -50,7 +50,7 @@ static struct mover *find_mover(struct account *account, const char *name, uint6
         }
     }
     mover = &account->movers[account->mover_count++];
-    *mover = (struct mover){.name = name, .bytes = bytes};
+    *mover = (struct mover){.name = name, .bytes = bytes, .ignored_hint = "", .because = ""};
     return mover;
 }
 
@@ -68,6 +68,11 @@ static void take_eviction(struct account *account, const json_t *eviction)
 
     mover->out_bytes += strcmp(method, "swap") == 0 ? bytes : 0;
     mover->recomputed += strcmp(method, "recompute") == 0;
+    if (mover->ignored_hint[0] == '\0' && text_of(eviction, "ignored_hint")[0] != '\0') {
+        mover->ignored_hint = text_of(eviction, "ignored_hint");
+        mover->because = text_of(eviction, "ignored_because");
+        account->ignored++;
+    }
     if (!is_back) {
         return;
     }

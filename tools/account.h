@@ -26,6 +26,8 @@ struct mover {
     uint64_t in_bytes;
     uint64_t ns;
     size_t recomputed;
+    const char *ignored_hint; /* that the plan did not follow, or "" */
+    const char *because;      /* why */
 };
 
 /* The strings belong to the line. */
@@ -40,6 +42,7 @@ struct account {
     uint64_t back_ns;   /* ops waited for tensors to return */
     uint64_t replay_ns; /* replays waited */
     size_t ahead;       /* tensors that were requested in advance and arrived late */
+    size_t ignored;     /* tensors whose hints the plan did not follow */
 };
 
 /* False: an error has been printed. `file` must outlive the account. */

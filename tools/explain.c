@@ -191,6 +191,7 @@ static bool explain(const struct settings *settings, const struct report_file *f
                     const struct account *account, const struct subject *subject)
 {
     explain_kinds(file);
+    explain_plans(file);
     explain_account(account);
     printf("\nwhat to do\n");
     remedies_print(stdout, account, file, settings->arguments.trace);

@@ -3,12 +3,14 @@
 
 #include "base/printable.h"
 #include "tools/human.h"
+#include "tools/plan_changes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The most lines of a list. */
-enum { LISTED = 8 };
+enum { LISTED = 8, LISTED_HINTS = 40 };
 
 void explain_kinds(const struct report_file *file)
 {
@@ -28,6 +30,41 @@ void explain_kinds(const struct report_file *file)
                printable_column(kind->mode, 8, mode), kind->count,
                human_ns(kind->median_ns, median), human_ns(worst->time_ns, slowest),
                worst->iteration);
+    }
+}
+
+/* Whether an earlier kind has the same label. */
+static bool is_repeated(const struct report_file *file, size_t kind)
+{
+    for (size_t i = 0; i < kind; i++) {
+        if (strcmp(file->kinds[i].label, file->kinds[kind].label) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void explain_plans(const struct report_file *file)
+{
+    bool has_head = false;
+    char time[32];
+    char name[PRINTABLE_BYTES];
+
+    for (size_t i = 0; i < file->kind_count; i++) {
+        const char *label = file->kinds[i].label;
+        struct plan_changes changes = plan_changes_of(file, label);
+
+        if (is_repeated(file, i) || (changes.left == 0 && changes.changed == 0)) {
+            continue;
+        }
+        if (!has_head) {
+            printf("  %-20s %18s %18s %14s\n", "plans of", "left by", "changed before",
+                   "installing");
+            has_head = true;
+        }
+        printf("  %s %7zu iterations %7zu iterations %14s\n",
+               printable_column(label[0] != '\0' ? label : "(none)", 20, name), changes.left,
+               changes.changed, human_ns(changes.install_ns, time));
     }
 }
 
@@ -162,6 +199,25 @@ static void print_floor_parts(const struct reported *counters)
            human_bytes(counters->floor_page_bytes, page));
 }
 
+/* The program may need more than this iteration, in others or outside of them. */
+static void print_program_floor(const struct account *account)
+{
+    const struct reported *counters = &account->counters;
+    const char *op = account_text(account, "program_floor_op");
+    char bytes[32];
+    char name[PRINTABLE_BYTES];
+
+    if (counters->program_floor_bytes <= counters->floor_bytes) {
+        return;
+    }
+    printf("  the program needs %s at least, ", human_bytes(counters->program_floor_bytes, bytes));
+    if (op[0] != '\0') {
+        printf("for %s outside iterations\n", printable(op, name));
+    } else {
+        printf("in another iteration\n");
+    }
+}
+
 static void print_memory(const struct account *account)
 {
     const struct reported *counters = &account->counters;
@@ -191,6 +247,7 @@ static void print_memory(const struct account *account)
     if (counters->page_bytes > 0) {
         print_floor_parts(counters);
     }
+    print_program_floor(account);
 }
 
 /* What an op waited for. */
@@ -249,10 +306,36 @@ static void print_movers(const struct account *account)
     }
 }
 
+static void print_hints(const struct account *account)
+{
+    size_t listed = 0;
+    char name[PRINTABLE_BYTES];
+    char because[PRINTABLE_BYTES];
+
+    if (account->ignored == 0) {
+        return;
+    }
+    printf("\nhints that the plan does not follow (of %zu tensors)\n  %-28s %-10s %s\n",
+           account->ignored, "tensor", "hint", "why not");
+    for (size_t i = 0; i < account->mover_count && listed < LISTED_HINTS; i++) {
+        const struct mover *mover = &account->movers[i];
+
+        if (mover->ignored_hint[0] != '\0') {
+            printf("  %s %-10.10s %s\n", printable_column(mover->name, 28, name),
+                   mover->ignored_hint, printable(mover->because, because));
+            listed++;
+        }
+    }
+    if (listed < account->ignored) {
+        printf("  and %zu more, in the report file\n", account->ignored - listed);
+    }
+}
+
 void explain_account(const struct account *account)
 {
     print_where(account);
     print_memory(account);
     print_waits(account);
     print_movers(account);
+    print_hints(account);
 }

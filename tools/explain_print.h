@@ -10,6 +10,9 @@
 /* The iterations of the file by label and mode. */
 void explain_kinds(const struct report_file *file);
 
+/* Labels whose iterations leave their plans or change them. */
+void explain_plans(const struct report_file *file);
+
 void explain_account(const struct account *account);
 
 #endif

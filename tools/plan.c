@@ -11,8 +11,10 @@
 #include "tools/say.h"
 #include "tools/subject.h"
 
+#include "base/printable.h"
 #include "base/size_text.h"
 #include "policy/bound.h"
+#include "policy/hints.h"
 #include "policy/plan.h"
 #include "policy/timeline.h"
 
@@ -165,6 +167,31 @@ static void print_places(FILE *file, const struct subject *subject, const struct
     }
 }
 
+/* The hints that the plan does not follow, and why. */
+static void print_hints(FILE *file, const struct subject *subject, const struct plan *plan)
+{
+    const struct trace *trace = &subject->trace;
+    char name[PRINTABLE_BYTES];
+    char op[PRINTABLE_BYTES];
+    char why[2 * PRINTABLE_BYTES];
+
+    for (uint32_t t = 0; t < trace->tensor_count; t++) {
+        enum tensor_hint hint = (enum tensor_hint)trace->tensors[t].hint;
+        struct hint_reason reason;
+
+        if (!hint_is_ignored(&subject->trace_index, plan, t)) {
+            continue;
+        }
+        reason = hint_reason_of(&subject->trace_index, t);
+        hint_reason_text(
+            hint, reason.obstacle,
+            reason.op != TRACE_INDEX_NONE ? printable(trace_op_name(trace, reason.op), op) : "",
+            why, sizeof(why));
+        fprintf(file, "hint not followed: %s of %s: %s\n", tensor_hint_name(hint),
+                printable(trace_tensor_name(trace, t), name), why);
+    }
+}
+
 static void report_json(FILE *file, const struct settings *settings, const struct subject *subject,
                         const struct plan *plan, const struct timeline *timeline, double seconds)
 {
@@ -216,6 +243,7 @@ static void report(const struct settings *settings, const struct subject *subjec
     if (settings->place) {
         print_places(file, subject, plan);
     }
+    print_hints(file, subject, plan);
     fprintf(file, "at most %.2f percentage points above the optimum (no plan is below %.2f %%)\n",
             100.0 * (double)(timeline->iteration_ns - bound) / ideal,
             100.0 * ((double)bound / ideal - 1.0));

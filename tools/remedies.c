@@ -3,6 +3,7 @@
 
 #include "base/printable.h"
 #include "tools/human.h"
+#include "tools/plan_changes.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -46,6 +47,11 @@ static unsigned advise_on_waits(FILE *stream, const struct account *account)
             "  - It took no longer than predicted: its plan includes these waits, or expects "
             "slower ops. If it\n    includes them, the link cannot copy more in time within this "
             "budget; --trace FILE shows other budgets.\n");
+        return 1;
+    }
+    if (counters->install_ns > 0) {
+        fprintf(stream, "  - Its plan was installed just before it, and what that brought back was "
+                        "still on its way: such\n    waits are not those of a steady iteration.\n");
         return 1;
     }
     over_ns = over_ns < counters->stall_ns ? over_ns : counters->stall_ns;
@@ -94,6 +100,70 @@ static void advise_on_installing(FILE *stream, const struct account *account,
     }
 }
 
+static void print_lengths(FILE *stream, const struct plan_changes *changes)
+{
+    for (size_t i = 0; i < changes->length_count && i < PLAN_LENGTHS; i++) {
+        fprintf(stream, "%s%" PRIu64, i > 0 ? ", " : "", changes->lengths[i]);
+    }
+    fprintf(stream, changes->length_count > PLAN_LENGTHS ? ", ... ops" : " ops");
+}
+
+/* What makes iterations of one label leave or change their plans. */
+static void advise_on_mixture(FILE *stream, const struct plan_changes *changes)
+{
+    if (changes->length_count > 1) {
+        fprintf(stream, "    They are of several kinds, with ");
+        print_lengths(stream, changes);
+        fprintf(stream, ". Give each kind that is known in advance a label\n    of its own "
+                        "(capu_iteration_begin), and run iterations of one label in a row where "
+                        "their order is free.\n");
+    } else {
+        fprintf(stream, "    They have the same number of ops, so names, operands or addresses "
+                        "differ. Use the same addresses in each\n    (capu_realloc, or allocations "
+                        "inside the iteration), or a label for each kind.\n");
+    }
+    if (changes->ended_early > 0) {
+        fprintf(stream,
+                "    %zu of those that left only ended early, as with an update that is skipped: "
+                "their plan serves again.\n",
+                changes->ended_early);
+    }
+}
+
+/* Over all iterations of the label: they leave their plans, or each needs another one than the one
+   before. Other remedies help little as long as this lasts. */
+static unsigned advise_on_changes(FILE *stream, const struct account *account,
+                                  const struct report_file *file)
+{
+    const struct plan_changes changes = plan_changes_of(file, account->kind->label);
+    bool has_label = account->kind->label[0] != '\0';
+    char time[32];
+
+    if (!plan_changes_are_mixed(&changes) && !plan_changes_alternate(&changes)) {
+        return 0;
+    }
+    fprintf(stream, "  - Of %zu iterations %s, %zu left their plan", changes.count,
+            has_label ? "with this label" : "without a label", changes.left);
+    if (changes.left > 0) {
+        fprintf(stream, " (and took %s longer in all)", human_ns(changes.left_ns, time));
+    }
+    fprintf(stream,
+            ", and %zu began with another\n    plan than the one before (installing took %s "
+            "in all).\n",
+            changes.changed, human_ns(changes.install_ns, time));
+    if (plan_changes_are_mixed(&changes)) {
+        advise_on_mixture(stream, &changes);
+    }
+    if (plan_changes_alternate(&changes)) {
+        fprintf(stream,
+                "    %zu of the changes came after an iteration with another label. Run iterations "
+                "of one label in a row where\n    their order is free; otherwise this is what "
+                "changing costs.\n",
+                changes.switched);
+    }
+    return 1;
+}
+
 /* The passive iterations of the same label; NULL: too few of them to compare with, since the first
    is often slow. */
 static const struct report_kind *passive_kind(const struct report_file *file,
@@ -137,9 +207,10 @@ static unsigned advise_on_places(FILE *stream, const struct account *account,
     return 1;
 }
 
-/* Advice on plans: the iteration diverged, no plan was found, plans changed, copies were late. */
+/* Advice on plans, which change too often if `said_changes`: the iteration diverged, no plan was
+ * found, plans changed, copies were late. */
 static unsigned advise_on_plan(FILE *stream, const struct account *account,
-                               const struct report_file *file)
+                               const struct report_file *file, bool said_changes)
 {
     const struct reported *counters = &account->counters;
     const char *plan_error = account_text(account, "plan_error");
@@ -152,9 +223,11 @@ static unsigned advise_on_plan(FILE *stream, const struct account *account,
         fprintf(stream,
                 "  - Op %" PRIu64
                 " was not the planned one; from there on the iteration ran without a "
-                "plan. Give iterations\n    of another shape a label of their own "
-                "(capu_iteration_begin).\n",
-                counters->diverged_at);
+                "plan.%s\n",
+                counters->diverged_at,
+                said_changes ? ""
+                             : " Give iterations\n    of another shape a label of their own "
+                               "(capu_iteration_begin).");
     }
     if (plan_error[0] != '\0') {
         said++;
@@ -166,7 +239,7 @@ static unsigned advise_on_plan(FILE *stream, const struct account *account,
                     counters->retry_in);
         }
     }
-    if (part(counters->install_ns, counters->time_ns) >= WORTH_MENTIONING) {
+    if (part(counters->install_ns, counters->time_ns) >= WORTH_MENTIONING && !said_changes) {
         said++;
         advise_on_installing(stream, account, file);
     }
@@ -247,6 +320,17 @@ static unsigned advise_on_pages(FILE *stream, const struct reported *counters)
                 human_bytes(counters->better_floor_bytes, floor));
         return 1;
     }
+    if (counters->page_bytes == counters->floor_page_bytes &&
+        counters->slab_used_bytes < counters->slab_bytes / 2 &&
+        part(counters->slab_bytes, counters->live_peak_bytes) >= EDGES_WORTH_MENTIONING) {
+        fprintf(
+            stream,
+            "  - Slabs keep %s, and the small tensors in them take %s. A slab stays as long as one "
+            "tensor is in it:\n    allocate small tensors that live long before those that do not, "
+            "or together as one allocation.\n",
+            human_bytes(counters->slab_bytes, edges), human_bytes(counters->slab_used_bytes, page));
+        return 1;
+    }
     if (part(counters->floor_edges_bytes, counters->live_peak_bytes) >= EDGES_WORTH_MENTIONING) {
         fprintf(
             stream,
@@ -281,7 +365,8 @@ void remedies_print(FILE *stream, const struct account *account, const struct re
 {
     const struct reported *counters = &account->counters;
     uint64_t usual_ns = account->kind->median_compute_ns;
-    unsigned said = 0;
+    unsigned said_changes = advise_on_changes(stream, account, file);
+    unsigned said = said_changes;
 
     if (part(slower_ns(account), counters->time_ns) >= 0.05) {
         said++;
@@ -298,7 +383,7 @@ void remedies_print(FILE *stream, const struct account *account, const struct re
                 "'capuchin explain' says for which\n    of them, and why.\n",
                 100.0 * part(counters->waited_ns, counters->time_ns));
     }
-    said += advise_on_plan(stream, account, file);
+    said += advise_on_plan(stream, account, file, said_changes > 0);
     said += advise_on_budget(stream, account, trace);
     said += advise_on_pages(stream, counters);
     if (counters->is_timed && part(account_idle_ns(account), counters->time_ns) >= 0.05) {

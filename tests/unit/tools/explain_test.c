@@ -416,6 +416,107 @@ START_TEST(files_that_are_not_reports_are_rejected)
 }
 END_TEST
 
+/* Iterations `from` to `from` + 3 of a label: one in two leaves its plan, and each but the first
+   begins with another one. */
+#define FOUR(label, a, b, c, d, rest)                                                            \
+    LINE(a, "guided", label, "\"time_ns\":10000000,\"compute_ns\":1000,\"op_count\":40")         \
+    rest LINE(b, "guided", label,                                                                \
+              "\"time_ns\":30000000,\"compute_ns\":1000,\"op_count\":34,\"diverged\":1,"         \
+              "\"diverged_at\":0,\"install_ns\":2000000") rest                                   \
+    LINE(c, "guided", label,                                                                     \
+         "\"time_ns\":10000000,\"compute_ns\":1000,\"op_count\":40,\"install_ns\":2000000") rest \
+    LINE(d, "guided", label,                                                                     \
+         "\"time_ns\":30000000,\"compute_ns\":1000,\"op_count\":34,\"diverged\":1,"              \
+         "\"diverged_at\":34,\"install_ns\":2000000") rest
+#define OTHER LINE(9, "guided", "eval", "\"time_ns\":1000000,\"compute_ns\":1000,\"op_count\":7")
+#define CALM(number, rest) \
+    LINE(number, "guided", "calm", "\"time_ns\":10000000,\"compute_ns\":1000,\"op_count\":40," rest)
+
+/* Whatever the slowest iteration waited for: most of what is lost, its label loses by leaving plans
+   and changing them. */
+START_TEST(labels_are_recommended_where_plans_are_left)
+{
+    write_file("r", FOUR("", 1, 2, 3, 4, "") FOUR("", 5, 6, 7, 8, ""));
+    RUN_COMMANDS(
+        {"explain r",
+         0,
+         {"plans of                        left by     changed before     installing\n"
+          "  (none)                     4 iterations       5 iterations      12.000 ms\n",
+          "what to do\n  - Of 8 iterations without a label, 4 left their plan (and took 80.000 ms "
+          "longer in all), and 5 began with another\n    plan than the one before (installing took "
+          "12.000 ms in all).\n    They are of several kinds, with 40, 34 ops. Give each kind that "
+          "is known in advance a label\n    of its own (capu_iteration_begin)",
+          "2 of those that left only ended early"}});
+    expect_not("another label");
+    write_file("r", FOUR("train", 1, 2, 3, 4, OTHER) FOUR("train", 5, 6, 7, 8, OTHER));
+    RUN_COMMANDS({"explain r -i 2",
+                  0,
+                  {"Of 8 iterations with this label, 4 left",
+                   "5 of the changes came after an iteration with another label"}},
+                 {"explain r -i 9", 0, {"iteration 9 eval"}});
+    expect_not("left their plan");
+    write_file("r", CALM(1, "\"install_ns\":5") CALM(2, "\"diverged\":1") CALM(3, "\"graph\":0")
+                        CALM(4, "\"install_ns\":5") CALM(5, "\"graph\":0") CALM(6, "\"graph\":0")
+                            CALM(7, "\"graph\":0") CALM(8, "\"graph\":0") CALM(9, "\"graph\":0")
+                                CALM(10, "\"graph\":0") CALM(11, "\"graph\":0"));
+    RUN_COMMANDS({"explain r -i 5", 0, {"calm                       1 iterations       1 iter"}});
+    expect_not("Of 11 iterations");
+}
+END_TEST
+
+/* Waits behind an install are not the link's fault. */
+START_TEST(waits_after_an_install_do_not_blame_the_link)
+{
+    write_file("r", LINE(1, "guided", "train",
+                         "\"time_ns\":20000000,\"compute_ns\":10000000,\"stall_ns\":8000000,"
+                         "\"install_ns\":1000,\"predicted_ns\":15000000," EVICTIONS));
+    RUN_COMMANDS({"explain r", 0, {"Its plan was installed just before it"}});
+    expect_not("The link was slower");
+}
+END_TEST
+
+START_TEST(ignored_hints_are_listed_by_tensor)
+{
+#define IGNORED(name, hint, because)                                                           \
+    "{\"tensor\":\"" name "\",\"bytes\":4096,\"method\":\"swap\",\"evicted_access\":1,"        \
+    "\"evicted_op\":\"f\",\"back_access\":3,\"back_op\":\"g\",\"in_trigger\":3,\"wait_ns\":0," \
+    "\"hidden\":true,\"ignored_hint\":\"" hint "\",\"ignored_because\":\"" because "\"}"
+    write_file(
+        "r",
+        LINE(1, "guided", "",
+             "\"time_ns\":1000,\"evictions\":[" IGNORED(
+                 "mask", "recompute",
+                 "op 'dropout' is not replayable") "," IGNORED("mask", "recompute",
+                                                               "op 'dropout' is not "
+                                                               "replayable") "," IGNORED("w",
+                                                                                         "kee"
+                                                                                         "p",
+                                                                                         "no "
+                                                                                         "roo"
+                                                                                         "m") "]"));
+    RUN_COMMANDS({"explain r",
+                  0,
+                  {"hints that the plan does not follow (of 2 tensors)\n",
+                   "  mask                         recompute  op 'dropout' is not replayable\n",
+                   "  w                            keep       no room\n"}});
+#undef IGNORED
+}
+END_TEST
+
+START_TEST(what_the_program_needs_and_slabs_that_are_kept_are_named)
+{
+    write_file("r", LINE(1, "passive", "",
+                         "\"time_ns\":1000,\"floor_bytes\":4096,\"program_floor_bytes\":1048576,"
+                         "\"program_floor_op\":\"fill\",\"live_peak_bytes\":4194304,"
+                         "\"page_bytes\":4096,\"floor_page_bytes\":4096,\"slab_bytes\":2097152,"
+                         "\"slab_used_bytes\":524288"));
+    RUN_COMMANDS({"explain r",
+                  0,
+                  {"  the program needs 1.00 MiB at least, for fill outside iterations\n",
+                   "  - Slabs keep 2.00 MiB, and the small tensors in them take 512.00 KiB."}});
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("capuchin explain");
@@ -435,6 +536,10 @@ int main(void)
     tcase_add_test(cases, what_is_not_known_is_not_printed);
     tcase_add_test(cases, names_are_escaped);
     tcase_add_test(cases, files_that_are_not_reports_are_rejected);
+    tcase_add_test(cases, labels_are_recommended_where_plans_are_left);
+    tcase_add_test(cases, waits_after_an_install_do_not_blame_the_link);
+    tcase_add_test(cases, ignored_hints_are_listed_by_tensor);
+    tcase_add_test(cases, what_the_program_needs_and_slabs_that_are_kept_are_named);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
