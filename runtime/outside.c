@@ -6,9 +6,11 @@
 /* In another page, an op with somewhat fewer bytes may need more. */
 enum { NEARLY = 8 };
 
-static uint64_t operand_bytes(const struct operands *operands)
+/* The bytes of the operands, and of all small tensors. */
+static uint64_t least_bytes(const capu_context *context)
 {
-    uint64_t bytes = 0;
+    const struct operands *operands = &context->operands;
+    uint64_t bytes = slabs_used_bytes(context->slabs);
 
     for (size_t i = 0; i < operands->access_count; i++) {
         bytes += operands->accesses[i].tensor->bytes;
@@ -37,13 +39,13 @@ void outside_note(capu_context *context)
     const struct page_census *census = &context->census;
     struct outside *outside = &context->outside;
     struct page_sums sums[CENSUS_LEVELS];
-    uint64_t bytes = operand_bytes(operands);
+    uint64_t bytes = least_bytes(context);
     uint64_t own;
 
-    if (bytes < outside->operand_bytes - outside->operand_bytes / NEARLY) {
+    if (bytes < outside->least_bytes - outside->least_bytes / NEARLY) {
         return;
     }
-    outside->operand_bytes = larger(outside->operand_bytes, bytes);
+    outside->least_bytes = larger(outside->least_bytes, bytes);
     own = (own_pages(operands) + context_fixed_pages(context)) * pages_bytes_each(context->pages);
     if (outside->op == NULL || own > outside->own_bytes) {
         outside->own_bytes = own;

@@ -11,7 +11,7 @@
 #include "runtime/page_census.h"
 
 struct outside {
-    uint64_t operand_bytes;        /* of the op with the most */
+    uint64_t least_bytes;          /* of the op with the most: its operands and all small tensors */
     uint64_t own_bytes;            /* needed in pages of the device */
     uint64_t bytes[CENSUS_LEVELS]; /* in those of each level */
     const char *op;                /* interned: the op that needed most; NULL: there was none */

@@ -356,6 +356,56 @@ static capu_status set_up_and_train(uint64_t budget_bytes, capu_report *report)
     return status;
 }
 
+/* A set-up with a large op, and then with many small tensors that are freed again. */
+static capu_status set_up_small(uint64_t budget_bytes, capu_report *report)
+{
+    enum { COUNT = 1000, LARGE = 400000 };
+    static unsigned char *small[COUNT];
+    capu_config config = CAPU_CONFIG_INIT;
+    struct rig rig = {0};
+    unsigned char *large;
+    capu_status status = CAPU_OK;
+
+    config.device = "host";
+    config.budget_bytes = budget_bytes;
+    ck_assert_int_eq(capu_context_create(&config, &rig.context), CAPU_OK);
+    large = step_malloc(&rig, LARGE);
+    step_set(&rig, large, LARGE, 1);
+    for (size_t i = 0; i < COUNT && status == CAPU_OK; i++) {
+        void *address = NULL;
+
+        status = capu_malloc(rig.context, 1000, &address);
+        small[i] = address;
+        status = status == CAPU_OK ? step_try_set(&rig, small[i], 1000, 1) : status;
+    }
+    for (size_t i = 0; i < COUNT && status == CAPU_OK; i++) {
+        RIG_OK(&rig, capu_free(rig.context, small[i]));
+    }
+    if (status == CAPU_OK) {
+        RIG_OK(&rig, capu_iteration_begin(rig.context, NULL));
+        step_bump(&rig, "touch", large, LARGE);
+        RIG_OK(&rig, capu_iteration_end(rig.context));
+        RIG_OK(&rig, capu_synchronize(rig.context));
+        RIG_OK(&rig, capu_report_get(rig.context, report));
+    }
+    capu_context_destroy(rig.context);
+    return status;
+}
+
+START_TEST(the_floor_of_a_program_includes_small_tensors_of_its_set_up)
+{
+    capu_report report = CAPU_REPORT_INIT;
+    uint64_t floor_bytes;
+
+    ck_assert_int_eq(set_up_small(0, &report), CAPU_OK);
+    floor_bytes = report.program_floor_bytes;
+    ck_assert_uint_eq(floor_bytes, 250 * 4 * KIB);
+    ck_assert_int_eq(set_up_small(floor_bytes, &report), CAPU_OK);
+    ck_assert_uint_eq(report.floor_bytes, 98 * 4 * KIB);
+    ck_assert_int_eq(set_up_small(floor_bytes - 4 * KIB, &report), CAPU_OVER_BUDGET);
+}
+END_TEST
+
 /* Also without a limit, where pages are larger. */
 START_TEST(the_floor_of_a_program_includes_its_set_up)
 {
@@ -383,6 +433,7 @@ int main(void)
     tcase_add_test(cases, the_trace_has_the_same_peak_and_floor);
     tcase_add_test(cases, a_better_page_is_named_for_a_pinned_one);
     tcase_add_test(cases, the_floor_of_a_program_includes_its_set_up);
+    tcase_add_test(cases, the_floor_of_a_program_includes_small_tensors_of_its_set_up);
     tcase_add_loop_test(cases, slabs_that_hold_nothing_are_not_counted, 0, 2);
     tcase_add_test(cases, the_page_is_as_large_as_the_slab_threshold_needs);
     suite_add_tcase(suite, cases);
