@@ -54,7 +54,28 @@ static inline uint32_t access_role(const struct access *access)
     return access->role == CAPU_SCRATCH || writes_nothing_before ? CAPU_WRITE : access->role;
 }
 
+/* An update cannot be repeated. A function made for replays leaves the updated tensor alone, so
+   such an op is replayable if the tensor is always resident: otherwise it would be brought back for
+   nothing. */
+static inline bool access_allows_replay(const struct operands *operands,
+                                        const struct access *access)
+{
+    return access->recorded != CAPU_UPDATE ||
+           (operands->call.replay != NULL && !tensor_is_managed(access->tensor));
+}
+
 /* Whether the op at hand may run again; stores the recorded role of each access. */
-bool access_can_replay(struct operands *operands);
+static inline bool access_can_replay(struct operands *operands)
+{
+    bool can = operands->call.is_replayable;
+
+    for (size_t i = 0; i < operands->access_count; i++) {
+        struct access *access = &operands->accesses[i];
+
+        access->recorded = access_role(access);
+        can = can && access_allows_replay(operands, access);
+    }
+    return can;
+}
 
 #endif

@@ -372,6 +372,37 @@ START_TEST(pages_of_the_set_up_serve_tensors_in_passive_mode)
 }
 END_TEST
 
+/* One in four small tensors is kept, and with it its page. The error says what keeps the memory. */
+START_TEST(pages_that_few_small_tensors_keep_are_explained)
+{
+    enum { COUNT = 200, KEPT = 4 };
+    unsigned char *list[COUNT];
+    unsigned char *large;
+    struct rig rig;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 64});
+    for (size_t i = 0; i < COUNT; i++) {
+        list[i] = step_malloc(&rig, PAGES(1) / KEPT);
+        step_set(&rig, list[i], PAGES(1) / KEPT, 1);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        if (i % KEPT != 0) {
+            RIG_OK(&rig, capu_free(rig.context, list[i]));
+        }
+    }
+    large = step_malloc(&rig, PAGES(20));
+    STEP_FAILS(
+        &rig, step_try_set(&rig, large, PAGES(20), 1), CAPU_OVER_BUDGET,
+        "204800 bytes always resident, of which small tensors keep 204800 bytes as slabs and "
+        "take 51200 bytes");
+    for (size_t i = 0; i < COUNT; i += KEPT) {
+        RIG_OK(&rig, capu_free(rig.context, list[i]));
+    }
+    step_set(&rig, large, PAGES(20), 1);
+    rig_finish(&rig);
+}
+END_TEST
+
 /* A plan has them, too. */
 START_TEST(pages_of_the_set_up_serve_plans)
 {
@@ -429,6 +460,7 @@ int main(void)
     tcase_add_loop_test(cases, replays_do_not_clear_parts_that_they_do_not_write, 0, 2);
     tcase_add_test(cases, pages_of_the_set_up_serve_tensors_in_passive_mode);
     tcase_add_test(cases, pages_of_the_set_up_serve_plans);
+    tcase_add_test(cases, pages_that_few_small_tensors_keep_are_explained);
     tcase_add_loop_test(cases, plans_leave_a_page_for_what_is_small_between_iterations, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
