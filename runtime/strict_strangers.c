@@ -200,6 +200,11 @@ capu_status strict_strangers_hide(capu_context *context)
     return CAPU_OK;
 }
 
+bool strict_strangers_any(const capu_context *context)
+{
+    return context->operands.strangers != NULL && context->operands.strangers->count > 0;
+}
+
 /* Compares with the pattern at the start, and the rest with itself, since the pattern repeats. */
 static bool is_unchanged(const struct stranger *stranger, const struct poison *poison)
 {

@@ -22,6 +22,9 @@
 /* NULL is fine. */
 void strict_strangers_destroy(struct strangers *strangers);
 
+/* Whether the op at hand has any. */
+bool strict_strangers_any(const capu_context *context);
+
 /* Saves what the strangers of the op at hand hold, and poisons them. NO_HOST_MEMORY: nothing is
    hidden. */
 capu_status strict_strangers_hide(capu_context *context);

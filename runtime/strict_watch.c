@@ -269,6 +269,13 @@ static capu_status report_strayed(capu_context *context, const char *name, const
                                   const struct strict_finding *finding)
 {
     context->lost = CAPU_OP_FAILED;
+    if (finding->tensor == NULL && finding->at == NULL) {
+        return failure_set(
+            context, CAPU_OP_FAILED,
+            "op '%s' reads memory that it does not name, in a page of one of its "
+            "operands: an operand is missing, or the op went past the end of another",
+            name);
+    }
     if (finding->tensor == NULL) {
         return failure_set(context, CAPU_OP_FAILED,
                            "op '%s'%s touched %p, which is in no tensor: it was freed, or the op "

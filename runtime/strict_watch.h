@@ -33,7 +33,7 @@ enum strict_breach {
 struct strict_finding {
     enum strict_breach breach;
     const void *at;          /* the first address concerned; NULL: not known */
-    struct tensor *tensor;   /* concerned; NULL: `at` is in no tensor */
+    struct tensor *tensor;   /* concerned; NULL: `at` is in no tensor, or both are not known */
     bool is_again;           /* STRICT_STRAYED: when it ran again */
     uint32_t role;           /* STRICT_READ: as it is declared */
     uint64_t bytes;          /* STRICT_SKIPPED: not written, at least */

@@ -336,6 +336,34 @@ START_TEST(results_that_depend_on_what_was_there_are_named)
 }
 END_TEST
 
+/* Reads the byte after the end of `out`, or where the next small tensor is: `skips` is its offset.
+ */
+static capu_status add_beyond(capu_stream stream, const void *arguments)
+{
+    const struct job *job = arguments;
+
+    (void)stream;
+    for (size_t i = 0; i < job->bytes; i++) {
+        job->out[i] = (unsigned char)(job->in[i] + job->out[job->skips]);
+    }
+    return CAPU_OK;
+}
+
+START_TEST(bytes_of_neighbours_that_are_read_are_found)
+{
+    bool is_piece = _i % 2 == 1;
+    struct setting setting;
+    struct job job;
+
+    start(&setting, _i / 2 * SIZES + 1 + is_piece);
+    job = (struct job){.skips = is_piece ? setting.bytes : 256};
+    step_set(&setting.rig, setting.out + setting.bytes * is_piece, 8, 9);
+    STEP_FAILS(&setting.rig, run(&setting, add_beyond, NULL, CAPU_WRITE, 0, &job), CAPU_OP_FAILED,
+               "op 'job' reads memory that it does not name, in a page of one of its operands");
+    capu_context_destroy(setting.rig.context);
+}
+END_TEST
+
 enum { LAYERS = 6, LAYER_PAGES = 4 };
 
 /* The arguments point to host memory that changes before the backward pass: a replay of the plan is
@@ -416,6 +444,8 @@ int main(void)
     tcase_add_loop_test(cases, an_op_that_fails_the_second_time_is_named, 0, CASES);
     tcase_add_loop_test(cases, a_few_bytes_that_are_not_written_are_named, 0, CASES);
     tcase_add_loop_test(cases, results_that_depend_on_what_was_there_are_named, 0, CASES);
+    tcase_add_loop_test(cases, bytes_of_neighbours_that_are_read_are_found, 0,
+                        2 * CAPU_MODE_GUIDED);
     tcase_add_test(cases, a_replay_of_a_plan_that_gives_other_bytes_is_named);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
