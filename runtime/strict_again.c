@@ -232,10 +232,23 @@ static capu_status find_cause(capu_context *context, const struct work *work,
     return status;
 }
 
+/* Adds an operand that is read. The order does not matter. */
+static void add_input(const capu_context *context, const struct tensor *tensor, uint64_t *sum)
+{
+    *sum += strict_checksum(context, tensor) ^ (uint64_t)(uintptr_t)tensor->address;
+}
+
 /* What a replay of a plan will be compared with. */
 static void note_sums(capu_context *context)
 {
     const struct operands *operands = &context->operands;
+    uint64_t input_sum = 0;
+
+    for (size_t i = 0; i < operands->access_count; i++) {
+        if (operands->accesses[i].recorded == CAPU_READ) {
+            add_input(context, operands->accesses[i].tensor, &input_sum);
+        }
+    }
 
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
@@ -244,6 +257,7 @@ static void note_sums(capu_context *context)
         if (is_output(access) && tensor_is_managed(tensor) && !access->is_partial &&
             !may_skip(operands, i)) {
             tensor->sum = strict_checksum(context, tensor);
+            tensor->input_sum = input_sum;
             tensor->summed_version = tensor->version + 1; /* once the op has ended */
         }
     }
@@ -283,6 +297,26 @@ capu_status strict_again_run(capu_context *context, const void *arguments, uint6
     return CAPU_OK;
 }
 
+/* What the replay has read. It may be other bytes than at first, where these are undefined. */
+static uint64_t sum_inputs(const capu_context *context, const struct guide *guide,
+                           const struct guide_op *op)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        const struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
+
+        if (tensor == NULL) {
+            tensor = tensors_find(&context->tensors, guide->tensors[access->tensor].address);
+        }
+        if (access->role == CAPU_READ && tensor != NULL) {
+            add_input(context, tensor, &sum);
+        }
+    }
+    return sum;
+}
+
 capu_status strict_again_check(capu_context *context, const struct guide *guide,
                                const struct guide_op *op)
 {
@@ -294,6 +328,7 @@ capu_status strict_again_check(capu_context *context, const struct guide *guide,
         if (access->role == CAPU_WRITE && tensor != NULL && tensor_is_mapped(tensor) &&
             tensor->version == context->binding.versions[number] &&
             tensor->version == tensor->summed_version &&
+            tensor->input_sum == sum_inputs(context, guide, op) &&
             strict_checksum(context, tensor) != tensor->sum) {
             context->lost = CAPU_OP_FAILED;
             return failure_set(context, CAPU_OP_FAILED,

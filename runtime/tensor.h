@@ -132,7 +132,8 @@ struct tensor {
     uint64_t out_bytes;  /* copied to host memory, since it was made */
     uint64_t back_bytes; /* copied back */
     uint64_t zeroed;     /* iterations begun when it was made known zeros */
-    uint64_t sum;        /* in strict mode: a checksum of this version of its contents */
+    uint64_t sum;        /* in strict mode: a checksum of this version of its contents, */
+    uint64_t input_sum;  /* and one of what the op that wrote them had read */
     uint64_t summed_version;
 };
 
