@@ -40,6 +40,15 @@ CUresult on_cuCtxSynchronize(void)
     return result;
 }
 
+CUresult on_cuCtxSynchronize_v2(CUcontext context)
+{
+    uint64_t begun = iteration_wait_begin();
+    CUresult result = real_calls()->cuCtxSynchronize_v2(context);
+
+    iteration_wait_end(begun);
+    return result;
+}
+
 CUresult on_cuLaunchHostFunc(CUstream stream, host_function function, void *argument)
 {
     return real_calls()->cuLaunchHostFunc(target(stream), function, argument);

@@ -2,6 +2,7 @@
  * Compiled, but never run, where NVIDIA's headers are installed: checks that everything our headers
  * declare is declared in the same way there. A call with another type is a conflicting declaration.
  */
+#define __CUDA_API_VERSION_INTERNAL /* also the first versions of functions */
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cudaTypedefs.h>

@@ -15,7 +15,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 
 cudaError_t cudaGetDevice(int *device)
 {
-    CUDART_FORWARD(cuCtxGetDevice, device);
+    CUDART_FORWARD(cuCtxGetDevice, device, NULL);
 }
 
 cudaError_t cudaSetDevice(int device)
@@ -49,8 +49,7 @@ cudaError_t cudaDeviceReset(void)
 
 cudaError_t cudaDeviceSynchronize(void)
 {
-    CUDART_ENTER();
-    return cudart_leave((int)cudart_driver()->cuCtxSynchronize());
+    CUDART_FORWARD(cuCtxSynchronize, NULL);
 }
 
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)

@@ -45,7 +45,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
 {
     (void)stream;
-    CUDART_FORWARD(cuCtxGetDevice, device);
+    CUDART_FORWARD(cuCtxGetDevice, device, NULL);
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)

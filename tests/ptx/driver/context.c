@@ -174,6 +174,11 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+    return cuDeviceGetUuid_v2(uuid, device);
+}
+
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
     ENTER_DEVICE(device, bytes != NULL);
@@ -377,6 +382,11 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
     return CUDA_SUCCESS;
 }
 
+CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    return cuDevicePrimaryCtxRelease_v2(device);
+}
+
 /* Modules, streams and events stay, and are used on as if they had been made anew. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
@@ -473,11 +483,25 @@ CUresult cuCtxDestroy_v2(CUcontext context)
     return CUDA_SUCCESS;
 }
 
+/* Begins a call about a context; NULL means the current one. */
+static CUresult enter_context(CUcontext context)
+{
+    return context != NULL ? driver_enter() : driver_enter_context();
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
+{
+    CUresult result = enter_context(context);
+
+    if (result == CUDA_SUCCESS) {
+        *device = 0;
+    }
+    return result;
+}
+
 CUresult cuCtxGetDevice(CUdevice *device)
 {
-    DRIVER_ENTER(driver_enter_context);
-    *device = 0;
-    return CUDA_SUCCESS;
+    return cuCtxGetDevice_v2(device, NULL);
 }
 
 CUresult cuCtxGetFlags(unsigned *flags)
@@ -495,11 +519,20 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
     return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSynchronize(void)
+CUresult cuCtxSynchronize_v2(CUcontext context)
 {
-    DRIVER_ENTER(driver_enter_context);
+    CUresult result = enter_context(context);
+
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
     DRIVER_ENTER(capture_check_none);
     return queue_wait(queue_last_issued());
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    return cuCtxSynchronize_v2(NULL);
 }
 
 /* Limits are accepted and mean nothing. */

@@ -18,7 +18,7 @@
     X(cuDeviceGet, , 2000, (CUdevice * device, int ordinal))                                       \
     X(cuDeviceGetCount, , 2000, (int *count))                                                      \
     X(cuDeviceGetName, , 2000, (char *name, int bytes, CUdevice device))                           \
-    X(cuDeviceGetUuid, _v2, 11040, (CUuuid * uuid, CUdevice device))                               \
+    X(cuDeviceGetUuid, , 9020, (CUuuid * uuid, CUdevice device))                                   \
     X(cuDeviceTotalMem, _v2, 3020, (size_t * bytes, CUdevice device))                              \
     X(cuDeviceGetAttribute, , 2000, (int *value, CUdevice_attribute attribute, CUdevice device))   \
     X(cuDeviceComputeCapability, , 2000, (int *major, int *minor, CUdevice device))                \
@@ -28,7 +28,7 @@
     X(cuDeviceGetMemPool, , 11020, (CUmemoryPool * pool, CUdevice device))                         \
     X(cuDeviceSetMemPool, , 11020, (CUdevice device, CUmemoryPool pool))                           \
     X(cuDevicePrimaryCtxRetain, , 7000, (CUcontext * context, CUdevice device))                    \
-    X(cuDevicePrimaryCtxRelease, _v2, 11000, (CUdevice device))                                    \
+    X(cuDevicePrimaryCtxRelease, , 7000, (CUdevice device))                                        \
     X(cuDevicePrimaryCtxReset, _v2, 11000, (CUdevice device))                                      \
     X(cuDevicePrimaryCtxSetFlags, _v2, 11000, (CUdevice device, unsigned flags))                   \
     X(cuDevicePrimaryCtxGetState, , 7000, (CUdevice device, unsigned *flags, int *is_active))      \
@@ -38,10 +38,10 @@
     X(cuCtxPopCurrent, _v2, 4000, (CUcontext * context))                                           \
     X(cuCtxSetCurrent, , 4000, (CUcontext context))                                                \
     X(cuCtxGetCurrent, , 4000, (CUcontext * context))                                              \
-    X(cuCtxGetDevice, , 2000, (CUdevice * device))                                                 \
+    X(cuCtxGetDevice, _v2, 13000, (CUdevice * device, CUcontext context))                          \
     X(cuCtxGetFlags, , 7000, (unsigned *flags))                                                    \
     X(cuCtxGetApiVersion, , 3020, (CUcontext context, unsigned *version))                          \
-    X(cuCtxSynchronize, , 2000, (void))                                                            \
+    X(cuCtxSynchronize, _v2, 13000, (CUcontext context))                                           \
     X(cuCtxSetLimit, , 3010, (CUlimit limit, size_t value))                                        \
     X(cuCtxGetLimit, , 3010, (size_t * value, CUlimit limit))                                      \
     X(cuCtxGetCacheConfig, , 3020, (CUfunc_cache * config))                                        \
@@ -124,7 +124,7 @@
     X(cuEventDestroy, _v2, 4000, (CUevent event))                                                  \
     X(cuEventQuery, , 2000, (CUevent event))                                                       \
     X(cuEventSynchronize, , 2000, (CUevent event))                                                 \
-    X(cuEventElapsedTime, , 2000, (float *ms, CUevent from, CUevent to))
+    X(cuEventElapsedTime, _v2, 12080, (float *ms, CUevent from, CUevent to))
 
 /* The same: device code. */
 #define DRIVER_CODE_CALLS(X)                                                                       \
@@ -192,7 +192,11 @@
 #define DRIVER_OTHER_VERSIONS(X)                                                                  \
     X(cuGraphInstantiate, WithFlags, 12000,                                                       \
       (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                              \
-    X(cuEventElapsedTime, _v2, 12080, (float *ms, CUevent from, CUevent to))                      \
+    X(cuDeviceGetUuid, _v2, 11040, (CUuuid * uuid, CUdevice device))                              \
+    X(cuDevicePrimaryCtxRelease, _v2, 11000, (CUdevice device))                                   \
+    X(cuCtxGetDevice, , 2000, (CUdevice * device))                                                \
+    X(cuCtxSynchronize, , 2000, (void))                                                           \
+    X(cuEventElapsedTime, , 2000, (float *ms, CUevent from, CUevent to))                          \
     X(cuGetProcAddress, , 11030, (const char *name, void **entry, int version, cuuint64_t flags)) \
     X(cuGetProcAddress, _v2, 12000,                                                               \
       (const char *name, void **entry, int version, cuuint64_t flags,                             \
