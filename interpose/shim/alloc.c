@@ -404,3 +404,8 @@ CUresult on_cuDevicePrimaryCtxReset_v2(CUdevice device)
     core_leave();
     return result;
 }
+
+CUresult on_cuDevicePrimaryCtxReset(CUdevice device)
+{
+    return on_cuDevicePrimaryCtxReset_v2(device);
+}

@@ -14,6 +14,7 @@
 
 /* X(symbol, takers, parameters, arguments): wrapped, with one variant. */
 #define DRIVER_WRAPPED(X)                                                                        \
+    X(cuDevicePrimaryCtxReset, PROGRAM, (CUdevice device), (device))                             \
     X(cuDevicePrimaryCtxReset_v2, PROGRAM, (CUdevice device), (device))                          \
     X(cuCtxSynchronize_v2, ALL, (CUcontext context), (context))                                  \
     X(cuMemAlloc_v2, PROGRAM_BYTES(bytes), (CUdeviceptr * address, size_t bytes),                \

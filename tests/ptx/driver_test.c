@@ -53,6 +53,9 @@ START_TEST(entry_points_are_found_by_version_and_variant)
     ck_assert_int_eq(cuGetProcAddress_v2("cuCtxSynchronize", &found, 13000, 0, &result),
                      CUDA_SUCCESS);
     ck_assert_ptr_eq(found, (void *)cuCtxSynchronize_v2);
+    ck_assert_int_eq(cuGetProcAddress_v2("cuDevicePrimaryCtxReset", &found, 7000, 0, &result),
+                     CUDA_SUCCESS);
+    ck_assert_ptr_eq(found, (void *)cuDevicePrimaryCtxReset);
     ck_assert_int_eq(cuGetProcAddress_v2("cuGetProcAddress", &found, 13000, 1, &result),
                      CUDA_SUCCESS);
     ck_assert_ptr_eq(found, (void *)cuGetProcAddress_v2);

@@ -399,6 +399,11 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
     return result;
 }
 
+CUresult cuDevicePrimaryCtxReset(CUdevice device)
+{
+    return cuDevicePrimaryCtxReset_v2(device);
+}
+
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 {
     ENTER_DEVICE(device, true);

@@ -29,7 +29,7 @@
     X(cuDeviceSetMemPool, , 11020, (CUdevice device, CUmemoryPool pool))                           \
     X(cuDevicePrimaryCtxRetain, , 7000, (CUcontext * context, CUdevice device))                    \
     X(cuDevicePrimaryCtxRelease, , 7000, (CUdevice device))                                        \
-    X(cuDevicePrimaryCtxReset, _v2, 11000, (CUdevice device))                                      \
+    X(cuDevicePrimaryCtxReset, , 7000, (CUdevice device))                                          \
     X(cuDevicePrimaryCtxSetFlags, _v2, 11000, (CUdevice device, unsigned flags))                   \
     X(cuDevicePrimaryCtxGetState, , 7000, (CUdevice device, unsigned *flags, int *is_active))      \
     X(cuCtxCreate, _v2, 3020, (CUcontext * context, unsigned flags, CUdevice device))              \
@@ -194,6 +194,7 @@
       (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                              \
     X(cuDeviceGetUuid, _v2, 11040, (CUuuid * uuid, CUdevice device))                              \
     X(cuDevicePrimaryCtxRelease, _v2, 11000, (CUdevice device))                                   \
+    X(cuDevicePrimaryCtxReset, _v2, 11000, (CUdevice device))                                     \
     X(cuCtxGetDevice, , 2000, (CUdevice * device))                                                \
     X(cuCtxSynchronize, , 2000, (void))                                                           \
     X(cuEventElapsedTime, , 2000, (float *ms, CUevent from, CUevent to))                          \
