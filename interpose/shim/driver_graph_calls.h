@@ -4,6 +4,12 @@
 
 /* As in DRIVER_WRAPPED. */
 #define DRIVER_GRAPH_WRAPPED(X)                                                                  \
+    X(cuGraphInstantiate, ALL,                                                                   \
+      (CUgraphExec * exec, CUgraph graph, CUgraphNode * failed, char *text, size_t bytes),       \
+      (exec, graph, failed, text, bytes))                                                        \
+    X(cuGraphInstantiate_v2, ALL,                                                                \
+      (CUgraphExec * exec, CUgraph graph, CUgraphNode * failed, char *text, size_t bytes),       \
+      (exec, graph, failed, text, bytes))                                                        \
     X(cuGraphInstantiateWithFlags, ALL,                                                          \
       (CUgraphExec * exec, CUgraph graph, unsigned long long flags), (exec, graph, flags))       \
     X(cuGraphExecDestroy, ALL, (CUgraphExec exec), (exec))                                       \

@@ -45,7 +45,7 @@ static bool is_variant(find_function find, const struct symbol *symbol, const vo
            function == found;
 }
 
-/* Since CUDA 12, the shorter name means the other function; before, one that is refused. */
+/* Since CUDA 12, the shorter name means the other function. */
 static const char *other_name(const char *name, int version)
 {
     return version >= 12000 && strcmp(name, "cuGraphInstantiate") == 0

@@ -112,6 +112,23 @@ static struct graph_node *change(CUgraphExec exec, CUgraphNode node)
     return own;
 }
 
+/* The first two versions. */
+CUresult on_cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *failed, char *text,
+                               size_t bytes)
+{
+    CUresult result = real_calls()->cuGraphInstantiate(exec, graph, failed, text, bytes);
+
+    return result == DRIVER_SUCCESS ? note_made(exec, graph) : result;
+}
+
+CUresult on_cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *failed, char *text,
+                                  size_t bytes)
+{
+    CUresult result = real_calls()->cuGraphInstantiate_v2(exec, graph, failed, text, bytes);
+
+    return result == DRIVER_SUCCESS ? note_made(exec, graph) : result;
+}
+
 CUresult on_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
     CUresult result = real_calls()->cuGraphInstantiateWithFlags(exec, graph, flags);
