@@ -24,6 +24,7 @@ struct code {
     struct binary binary;
     const struct binary_image *image; /* whose PTX is what runs; NULL: none */
     const char *reason;               /* if there is none */
+    unsigned architecture;            /* of the device, as far as that was known */
     bool is_stale;                    /* its variables may be other than a reset left them */
 };
 
@@ -146,7 +147,7 @@ static void add(const void *handle, struct code *own)
 
 void code_add_image(const void *handle, const void *image, unsigned architecture)
 {
-    struct code own = {.reason = "device code of an unknown format"};
+    struct code own = {.reason = "device code of an unknown format", .architecture = architecture};
     struct wrapper wrapper;
     struct bytes bytes;
 
@@ -164,7 +165,7 @@ void code_add_image(const void *handle, const void *image, unsigned architecture
 
 void code_add_file(const void *handle, const char *path, unsigned architecture)
 {
-    struct code own = {.reason = "device code of an unknown format"};
+    struct code own = {.reason = "device code of an unknown format", .architecture = architecture};
 
     if (binary_read(path, &own.binary, NULL) == CAPU_OK) {
         choose(&own, architecture);
@@ -327,6 +328,27 @@ void code_note(const void *function, const void *handle, bool is_library, const 
     kernel->module = own->image != NULL ? &own->image->module : NULL;
     kernel->roles = own->image != NULL ? find_roles(own->image, name) : NULL;
     kernel->reason = reason_of(own, kernel->roles);
+}
+
+void code_settle(unsigned architecture)
+{
+    static const char reason[] = "loaded before the device was chosen, which is not the first one";
+
+    for (size_t i = 0; i < code.count; i++) {
+        struct code *own = code.list[i];
+
+        if (own->architecture == architecture) {
+            continue;
+        }
+        own->image = NULL;
+        own->reason = reason;
+        for (struct code_kernel *kernel = code.first; kernel != NULL; kernel = kernel->next) {
+            if (kernel->origin == own) {
+                kernel->roles = NULL;
+                kernel->reason = reason;
+            }
+        }
+    }
 }
 
 void code_note_same(const void *function, const void *of)

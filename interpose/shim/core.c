@@ -3,7 +3,9 @@
 #include "interpose/shim/core.h"
 
 #include "interpose/shim/capture.h"
+#include "interpose/shim/code.h"
 #include "interpose/shim/cut.h"
+#include "interpose/shim/device.h"
 #include "interpose/shim/floor.h"
 #include "interpose/shim/iteration.h"
 #include "interpose/shim/log.h"
@@ -175,6 +177,7 @@ static CUresult open_core(void)
         return DRIVER_NOT_SUPPORTED;
     }
     (void)pthread_atfork(NULL, NULL, note_child);
+    code_settle(device_architecture_of(device));
     core.full_budget = capu_context_config(core.context)->budget_bytes;
     core.is_host = strcmp(capu_context_device(core.context), "cuda") != 0;
     stream = core.is_host ? NULL : (CUstream)capu_context_stream(core.context);
@@ -218,6 +221,16 @@ void core_leave(void)
     is_inside = false;
     capture_restore();
     (void)pthread_mutex_unlock(&core.lock);
+}
+
+void core_lock(void)
+{
+    (void)pthread_mutex_lock(&core.lock);
+}
+
+bool core_is_open(void)
+{
+    return __atomic_load_n(&core.is_open, __ATOMIC_ACQUIRE);
 }
 
 bool core_try_lock(void)

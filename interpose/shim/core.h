@@ -33,9 +33,14 @@ CUresult core_need_device(void);
 CUresult core_enter(void);
 void core_leave(void);
 
-/* At the exit of the process: takes the lock if no thread has it, and gives it back. */
+/* Takes the lock alone, for what is guarded by it and needs no context; or only if no thread has
+   it, at the exit of the process. Both end with core_unlock. */
+void core_lock(void);
 bool core_try_lock(void);
 void core_unlock(void);
+
+/* Whether there is a context. Thread: any. */
+bool core_is_open(void);
 
 /* Whether this thread has entered. Thread: any. */
 bool core_is_inside(void);

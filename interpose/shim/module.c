@@ -2,58 +2,44 @@
    own calls come first; only what it has accepted is noted. */
 #include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
+#include "interpose/shim/device.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/reach.h"
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/settings.h"
 
-/* The device's architecture: 90 for compute capability 9.0. */
-static unsigned architecture(void)
-{
-    const struct real_calls *real = real_calls();
-    CUdevice device = 0;
-    int major = 0;
-    int minor = 0;
-
-    (void)real->cuCtxGetDevice(&device);
-    (void)real->cuDeviceGetAttribute(&major, DRIVER_CAPABILITY_MAJOR, device);
-    (void)real->cuDeviceGetAttribute(&minor, DRIVER_CAPABILITY_MINOR, device);
-    return (unsigned)(10 * major + minor);
-}
-
+/* Code may be loaded before there is a context, so these need the lock only. What cannot be noted
+   has open kernels; the driver's result stays. */
 static CUresult note_image(CUresult result, const void *handle, const void *image)
 {
-    CUresult entered = result == DRIVER_SUCCESS ? core_enter() : result;
-
-    if (entered == DRIVER_SUCCESS) {
-        code_add_image(handle, image, architecture());
-        core_leave();
+    if (result == DRIVER_SUCCESS) {
+        core_lock();
+        code_add_image(handle, image, device_architecture());
+        core_unlock();
     }
-    return entered;
+    return result;
 }
 
 static CUresult note_file(CUresult result, const void *handle, const char *path)
 {
-    CUresult entered = result == DRIVER_SUCCESS ? core_enter() : result;
-
-    if (entered == DRIVER_SUCCESS) {
-        code_add_file(handle, path, architecture());
-        core_leave();
+    if (result == DRIVER_SUCCESS) {
+        core_lock();
+        code_add_file(handle, path, device_architecture());
+        core_unlock();
     }
-    return entered;
+    return result;
 }
 
 static CUresult forget(CUresult result, const void *handle)
 {
-    CUresult entered = result == DRIVER_SUCCESS ? core_enter() : result;
-
-    if (entered == DRIVER_SUCCESS) {
+    if (result == DRIVER_SUCCESS) {
+        core_lock();
         code_remove(handle);
-        core_leave();
+        core_unlock();
         reach_unload();
     }
-    return entered;
+    return result;
 }
 
 /* With --jit: the PTX that is to be compiled in place of what was loaded; NULL: none. */
@@ -61,9 +47,10 @@ static const char *text_of(const void *handle)
 {
     const char *text = NULL;
 
-    if (settings_get()->compiles && core_enter() == DRIVER_SUCCESS) {
-        text = code_text(handle, architecture());
-        core_leave();
+    if (settings_get()->compiles) {
+        core_lock();
+        text = code_text(handle, device_architecture());
+        core_unlock();
     }
     return text;
 }
@@ -176,11 +163,12 @@ CUresult on_cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *opt
 /* Whether unloading does nothing, since launches of the code may be repeated. */
 static bool is_kept(const void *handle)
 {
-    bool is_known = settings_get()->recomputes && core_enter() == DRIVER_SUCCESS;
+    bool is_known = false;
 
-    if (is_known) {
+    if (settings_get()->recomputes) {
+        core_lock();
         is_known = code_has(handle);
-        core_leave();
+        core_unlock();
     }
     return is_known;
 }
@@ -201,9 +189,10 @@ CUresult on_cuModuleGetFunction(CUfunction *function, CUmodule module, const cha
 {
     CUresult result = real_calls()->cuModuleGetFunction(function, module, name);
 
-    if (result == DRIVER_SUCCESS && (result = core_enter()) == DRIVER_SUCCESS) {
+    if (result == DRIVER_SUCCESS) {
+        core_lock();
         code_note(*function, module, false, name);
-        core_leave();
+        core_unlock();
     }
     return result;
 }
@@ -212,9 +201,10 @@ CUresult on_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *
 {
     CUresult result = real_calls()->cuLibraryGetKernel(kernel, library, name);
 
-    if (result == DRIVER_SUCCESS && (result = core_enter()) == DRIVER_SUCCESS) {
+    if (result == DRIVER_SUCCESS) {
+        core_lock();
         code_note(*kernel, library, true, name);
-        core_leave();
+        core_unlock();
     }
     return result;
 }
@@ -223,9 +213,10 @@ CUresult on_cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {
     CUresult result = real_calls()->cuLibraryGetModule(module, library);
 
-    if (result == DRIVER_SUCCESS && (result = core_enter()) == DRIVER_SUCCESS) {
+    if (result == DRIVER_SUCCESS) {
+        core_lock();
         code_add_handle(*module, library);
-        core_leave();
+        core_unlock();
     }
     return result;
 }
@@ -234,9 +225,10 @@ CUresult on_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
     CUresult result = real_calls()->cuKernelGetFunction(function, kernel);
 
-    if (result == DRIVER_SUCCESS && (result = core_enter()) == DRIVER_SUCCESS) {
+    if (result == DRIVER_SUCCESS) {
+        core_lock();
         code_note_same(*function, kernel);
-        core_leave();
+        core_unlock();
     }
     return result;
 }

@@ -188,7 +188,7 @@ void reach_unload(void)
     struct held held;
     bool has_taken;
 
-    while (core_enter() == DRIVER_SUCCESS) {
+    while (core_is_open() && core_enter() == DRIVER_SUCCESS) {
         has_taken = take_gone(&held);
         core_leave();
         if (!has_taken) {

@@ -296,10 +296,12 @@ static void write_report(const struct settings *settings)
         log_line("the report %s cannot be written: %s", settings->report_path, strerror(errno));
         return;
     }
-    write_memory(file, core_context());
-    write_traffic(file, core_context());
-    write_moved(file, core_context());
-    write_iterations(file, core_context());
+    if (core_context() != NULL) {
+        write_memory(file, core_context());
+        write_traffic(file, core_context());
+        write_moved(file, core_context());
+        write_iterations(file, core_context());
+    }
     write_kernels(file);
     write_repeated(file);
     write_verified(file);
@@ -319,11 +321,14 @@ __attribute__((destructor)) static void end(void)
 {
     const struct settings *settings = settings_get();
 
-    if (!settings->is_managed || core_context() == NULL || !core_takes(CALLER_PROGRAM, false)) {
+    /* A process that has managed nothing has nothing to report, but for what was refused. */
+    if ((core_context() == NULL && symbol_refused(0) == NULL) ||
+        !core_takes(CALLER_PROGRAM, false)) {
         return;
     }
     /* Waits for the thread that writes the file, and for no work of the device. */
-    if (settings->iterations_path != NULL && capu_flush(core_context()) != CAPU_OK) {
+    if (settings->iterations_path != NULL && core_context() != NULL &&
+        capu_flush(core_context()) != CAPU_OK) {
         log_line("--iterations: %s", capu_last_error(core_context()));
     }
     if (settings->report_path != NULL) {

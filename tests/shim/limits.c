@@ -5,6 +5,7 @@
  * limits image: only the last.
  * limits packed: the same, but the launch's parameters are a block of bytes.
  * limits library: the same, but the code is loaded as a library.
+ * limits early: the same, but that is done before there is a context, twice.
  * It goes on with a kernel of the device code in the file that the variable IMAGE names.
  */
 #include "interpose/shim/driver_calls.h"
@@ -41,6 +42,32 @@ static void check(CUresult result, const char *what)
     }
 }
 
+static CUfunction early; /* the kernel, if it was loaded before there was a context */
+
+static CUfunction load_library(const void *image, CUlibrary *loaded)
+{
+    CUfunction scale = NULL;
+
+    CALL(cuLibraryLoadData,
+         (CUlibrary *, const void *, int *, void **, unsigned, int *, void **, unsigned), loaded,
+         image, NULL, NULL, 0, NULL, NULL, 0);
+    CALL(cuLibraryGetKernel, (CUkernel *, CUlibrary, const char *), (CUkernel *)&scale, *loaded,
+         "scale");
+    return scale;
+}
+
+static void load_early(const void *image)
+{
+    CUcontext context = NULL;
+    CUlibrary loaded = NULL;
+
+    (void)load_library(image, &loaded);
+    CALL(cuLibraryUnload, (CUlibrary), loaded);
+    early = load_library(image, &loaded);
+    CALL(cuCtxGetCurrent, (CUcontext *), &context);
+    printf("context %d\n", context != NULL);
+}
+
 /* Several tensors, of which the kernel "scale" reads one and writes another. */
 static void launch(const void *image, const char *form)
 {
@@ -62,12 +89,10 @@ static void launch(const void *image, const char *form)
     void *extra[] = {LAUNCH_BUFFER, &packed, LAUNCH_BUFFER_BYTES, &bytes, LAUNCH_END};
     void *parameters[] = {&tensors[1], &tensors[0], &factor, &count};
 
-    if (strcmp(form, "library") == 0) {
-        CALL(cuLibraryLoadData,
-             (CUlibrary *, const void *, int *, void **, unsigned, int *, void **, unsigned),
-             &loaded, image, NULL, NULL, 0, NULL, NULL, 0);
-        CALL(cuLibraryGetKernel, (CUkernel *, CUlibrary, const char *), (CUkernel *)&scale, loaded,
-             "scale");
+    if (early != NULL) {
+        scale = early;
+    } else if (strcmp(form, "library") == 0) {
+        scale = load_library(image, &loaded);
     } else {
         CALL(cuModuleLoadData, (CUmodule *, const void *), &module, image);
         CALL(cuModuleGetFunction, (CUfunction *, CUmodule, const char *), &scale, module, "scale");
@@ -147,6 +172,9 @@ int main(int argc, char **argv)
         return 3;
     }
     CALL(cuInit, (unsigned), 0);
+    if (strcmp(argv[1], "early") == 0) {
+        load_early(image);
+    }
     CALL(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice), &context, 0);
     CALL(cuCtxSetCurrent, (CUcontext), context);
     if (strcmp(argv[1], "refused") == 0) {

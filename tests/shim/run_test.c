@@ -245,6 +245,19 @@ START_TEST(test_random_numbers)
 }
 END_TEST
 
+/* Code of a library is loaded, found and unloaded before there is a context. */
+START_TEST(test_early_code)
+{
+    expect("IMAGE=" KERNELS_PTX " " ALONE LIMITS " early", 0, "context 0\nlaunch 0: 298\n");
+    expect("IMAGE=" KERNELS_PTX " " RUN "--budget 2MiB --report /dev/stdout " LIMITS " early", 0,
+           "context 0\nlaunch 0: 298\n");
+    check_contains(output, "\nkernel scale: closed, 1 launches, ");
+    /* Nor does it fail where nothing can be managed. */
+    expect("IMAGE=" KERNELS_PTX " " RUN "--budget 1 " LIMITS " early", 1,
+           "context 0\ncuMemAlloc_v2: error 801\n");
+}
+END_TEST
+
 /* Kernels of code that was unloaded are not taken for those that were loaded after it. */
 START_TEST(test_reloaded_code)
 {
@@ -415,6 +428,7 @@ int main(void)
     tcase_add_test(cases, test_operands);
     tcase_add_test(cases, test_products);
     tcase_add_test(cases, test_random_numbers);
+    tcase_add_test(cases, test_early_code);
     tcase_add_test(cases, test_reloaded_code);
     tcase_add_test(cases, test_repeatable_launches);
     tcase_add_test(cases, test_traffic);
