@@ -15,6 +15,19 @@ bool copy_ends_pageable(uint64_t address)
            DRIVER_SUCCESS;
 }
 
+bool copy_ends_visible(uint64_t address)
+{
+    unsigned type = 0;
+    unsigned is_managed = 0;
+
+    return real_calls()->cuPointerGetAttribute(&type, POINTER_MEMORY_TYPE, address) !=
+               DRIVER_SUCCESS ||
+           type == MEMORY_HOST ||
+           (real_calls()->cuPointerGetAttribute(&is_managed, POINTER_IS_MANAGED, address) ==
+                DRIVER_SUCCESS &&
+            is_managed != 0);
+}
+
 void copy_ends_note(uint64_t to, uint64_t from, bool is_from_host)
 {
     const struct allocation *source = alloc_find(from);

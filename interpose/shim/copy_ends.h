@@ -9,6 +9,9 @@
    from or to it may make the driver's call wait. Thread: any. */
 bool copy_ends_pageable(uint64_t address);
 
+/* Whether an address that is not ours is of memory that the host can look at, too. Thread: any. */
+bool copy_ends_visible(uint64_t address);
+
 /* Notes a copy as an event (iteration.h), before its access begins. Pre: entered. */
 void copy_ends_note(uint64_t to, uint64_t from, bool is_from_host);
 

@@ -63,6 +63,7 @@ enum pointer_attribute {
     POINTER_DEVICE = 3,
     POINTER_SYNC_MEMOPS = 6,
     POINTER_BUFFER_ID = 7,
+    POINTER_IS_MANAGED = 8,
     POINTER_RANGE_START = 11,
     POINTER_RANGE_SIZE = 12,
 };

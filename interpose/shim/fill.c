@@ -3,6 +3,7 @@
 #include "interpose/shim/alloc.h"
 #include "interpose/shim/capture.h"
 #include "interpose/shim/code.h"
+#include "interpose/shim/copy_ends.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
 #include "interpose/shim/fill_enqueue.h"
@@ -25,6 +26,7 @@ struct fill {
     unsigned unit;
     size_t width, height;
     CUstream stream; /* of the program */
+    bool waits;      /* a call without a stream */
 };
 
 static struct memset_node node_of(const struct fill *fill)
@@ -147,28 +149,31 @@ static CUresult carry_out(struct fill fill)
         return result;
     }
     code_note_stored(); /* it may be a variable */
-    return enqueue(&fill);
+    result = enqueue(&fill);
+    return result == DRIVER_SUCCESS && fill.waits && copy_ends_visible(fill.to) ? core_wait()
+                                                                                : result;
 }
 
-/* Calls without a stream. The driver's may return before the memory is set; these do, too. */
-#define FILL(bits, type)                                                                          \
-    CUresult on_cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream) \
-    {                                                                                             \
-        return carry_out((struct fill){to, 0, value, bits / 8, count, 1, stream});                \
-    }                                                                                             \
-    CUresult on_cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count)                    \
-    {                                                                                             \
-        return on_cuMemsetD##bits##Async(to, value, count, NULL);                                 \
-    }                                                                                             \
-    CUresult on_cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width,  \
-                                         size_t height, CUstream stream)                          \
-    {                                                                                             \
-        return carry_out((struct fill){to, pitch, value, bits / 8, width, height, stream});       \
-    }                                                                                             \
-    CUresult on_cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width,    \
-                                       size_t height)                                             \
-    {                                                                                             \
-        return on_cuMemsetD2D##bits##Async(to, pitch, value, width, height, NULL);                \
+/* Calls without a stream wait for memory that the host can look at, such as pinned memory, as the
+   driver's do. For memory of the device neither waits. */
+#define FILL(bits, type)                                                                           \
+    CUresult on_cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream)  \
+    {                                                                                              \
+        return carry_out((struct fill){to, 0, value, bits / 8, count, 1, stream, false});          \
+    }                                                                                              \
+    CUresult on_cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count)                     \
+    {                                                                                              \
+        return carry_out((struct fill){to, 0, value, bits / 8, count, 1, NULL, true});             \
+    }                                                                                              \
+    CUresult on_cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width,   \
+                                         size_t height, CUstream stream)                           \
+    {                                                                                              \
+        return carry_out((struct fill){to, pitch, value, bits / 8, width, height, stream, false}); \
+    }                                                                                              \
+    CUresult on_cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width,     \
+                                       size_t height)                                              \
+    {                                                                                              \
+        return carry_out((struct fill){to, pitch, value, bits / 8, width, height, NULL, true});    \
     }
 
 FILL(8, unsigned char)

@@ -245,6 +245,16 @@ START_TEST(test_random_numbers)
 }
 END_TEST
 
+/* Copies and memsets return when CUDA says. On the host device, calls for memory of ours always
+   wait, so that nothing passes. */
+START_TEST(test_synchronous_calls)
+{
+    expect(ALONE SYNCHRONOUS " | grep -c ': 1 5$'", 0, "13\n");
+    expect(ALONE SYNCHRONOUS " passing | grep -c ': passes 5$'", 0, "5\n");
+    check_same_program(SYNCHRONOUS, "", "--budget 2MiB");
+}
+END_TEST
+
 /* Code of a library is loaded, found and unloaded before there is a context. */
 START_TEST(test_early_code)
 {
@@ -428,6 +438,7 @@ int main(void)
     tcase_add_test(cases, test_operands);
     tcase_add_test(cases, test_products);
     tcase_add_test(cases, test_random_numbers);
+    tcase_add_test(cases, test_synchronous_calls);
     tcase_add_test(cases, test_early_code);
     tcase_add_test(cases, test_reloaded_code);
     tcase_add_test(cases, test_repeatable_launches);

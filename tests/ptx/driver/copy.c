@@ -3,8 +3,8 @@
  * apart, and slices of `height` rows follow one another.
  *
  * As CUDA does: a copy from pageable memory has read it when the call returns, a copy to pageable
- * memory has completed, and one between the device and pinned memory does neither unless the call
- * is synchronous.
+ * memory has completed, so has one within host memory, and one between the device and pinned memory
+ * does neither unless the call is synchronous.
  */
 #include "tests/ptx/driver/declared.h"
 #include "tests/ptx/driver/graph.h"
@@ -86,12 +86,16 @@ static bool is_valid(const struct side *side, const struct copy *copy)
     return side->kind != SIDE_DEVICE || host_memory_is_reachable(side->address, bytes);
 }
 
+static bool is_pinned(const struct side *side, const struct copy *copy)
+{
+    return host_memory_is_pinned(at(side->address), reach(side, copy));
+}
+
 static bool is_pageable(const struct side *side, const struct copy *copy)
 {
-    uint64_t bytes = reach(side, copy);
     struct memory_block block;
 
-    if (side->kind == SIDE_DEVICE || host_memory_is_pinned(at(side->address), bytes)) {
+    if (side->kind == SIDE_DEVICE || is_pinned(side, copy)) {
         return false;
     }
     return !memory_find(side->address, &block) && !module_find_variable(side->address, &block);
@@ -126,6 +130,10 @@ static CUresult issue(struct copy copy, CUstream stream, bool is_synchronous)
     }
     if (!is_valid(&copy.to, &copy) || !is_valid(&copy.from, &copy)) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (is_pinned(&copy.to, &copy) && is_pinned(&copy.from, &copy) &&
+        !stream_is_capturing(stream)) {
+        is_synchronous = true;
     }
     /* With foreign memory, a copy of any kind may be between two devices. A captured copy reads and
        writes when the graph runs. */

@@ -1,5 +1,5 @@
-/* Fills: rows of elements of 1, 2 or 4 bytes. Never waited for, as with memory of the device in
-   CUDA. */
+/* Fills: rows of elements of 1, 2 or 4 bytes. As CUDA does, calls without a stream wait for memory
+   that the host can look at, and only for that. */
 #include "tests/ptx/driver/declared.h"
 #include "tests/ptx/driver/graph.h"
 
@@ -64,8 +64,19 @@ void fill_describe(const void *block, CUDA_MEMSET_NODE_PARAMS *params)
                                         fill->element_bytes, fill->count, fill->rows};
 }
 
-static CUresult issue(struct fill fill, CUstream stream)
+static bool is_for_host(const struct fill *fill)
 {
+    const void *address = (const void *)(uintptr_t)fill->address;
+    struct memory_block block;
+
+    return host_memory_is_pinned(address, 1) ||
+           (memory_find(fill->address, &block) && block.is_managed) ||
+           (module_find_variable(fill->address, &block) && block.is_managed);
+}
+
+static CUresult issue(struct fill fill, CUstream stream, bool waits)
+{
+    CUresult result;
     uint64_t number;
 
     DRIVER_ENTER(driver_enter_context);
@@ -78,28 +89,29 @@ static CUresult issue(struct fill fill, CUstream stream)
     if (!is_valid(&fill)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    return stream_issue(stream, fill_run, &fill, sizeof(fill), &number);
+    result = stream_issue(stream, fill_run, &fill, sizeof(fill), &number);
+    return result == CUDA_SUCCESS && waits && is_for_host(&fill) ? queue_wait(number) : result;
 }
 
 /* The four calls for one width of elements. */
-#define FILLS(bits, type)                                                                      \
-    CUresult cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream) \
-    {                                                                                          \
-        return issue((struct fill){to, 0, count, 1, (bits) / 8, value}, stream);               \
-    }                                                                                          \
-    CUresult cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count)                    \
-    {                                                                                          \
-        return cuMemsetD##bits##Async(to, value, count, NULL);                                 \
-    }                                                                                          \
-    CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width,  \
-                                      size_t height, CUstream stream)                          \
-    {                                                                                          \
-        return issue((struct fill){to, pitch, width, height, (bits) / 8, value}, stream);      \
-    }                                                                                          \
-    CUresult cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width,    \
-                                    size_t height)                                             \
-    {                                                                                          \
-        return cuMemsetD2D##bits##Async(to, pitch, value, width, height, NULL);                \
+#define FILLS(bits, type)                                                                        \
+    CUresult cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream)   \
+    {                                                                                            \
+        return issue((struct fill){to, 0, count, 1, (bits) / 8, value}, stream, false);          \
+    }                                                                                            \
+    CUresult cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count)                      \
+    {                                                                                            \
+        return issue((struct fill){to, 0, count, 1, (bits) / 8, value}, NULL, true);             \
+    }                                                                                            \
+    CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width,    \
+                                      size_t height, CUstream stream)                            \
+    {                                                                                            \
+        return issue((struct fill){to, pitch, width, height, (bits) / 8, value}, stream, false); \
+    }                                                                                            \
+    CUresult cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width,      \
+                                    size_t height)                                               \
+    {                                                                                            \
+        return issue((struct fill){to, pitch, width, height, (bits) / 8, value}, NULL, true);    \
     }
 
 FILLS(8, unsigned char)
