@@ -34,8 +34,9 @@ static struct {
     struct code **list;
     size_t count, capacity;
     struct code_kernel *first;
-    bool has_stored;  /* atomic: a variable may have been stored to since the last reset */
-    uint64_t version; /* atomic: how often one may have been */
+    unsigned architecture; /* of the device, once it is known; else 0 */
+    bool has_stored;       /* atomic: a variable may have been stored to since the last reset */
+    uint64_t version;      /* atomic: how often one may have been */
 } code;
 
 /* How many bytes an image has; 0: it is of no kind that says so. */
@@ -89,8 +90,9 @@ static unsigned loaded_architecture(const struct binary *binary, unsigned archit
 }
 
 /* Finds the PTX from which what runs was made. */
-static void choose(struct code *own, unsigned architecture)
+static void choose(struct code *own)
 {
+    unsigned architecture = own->architecture;
     unsigned loaded = loaded_architecture(&own->binary, architecture);
     struct binary_image *best = NULL;
     bool has_text = false;
@@ -145,9 +147,15 @@ static void add(const void *handle, struct code *own)
     put(&code.codes, handle, code.count++);
 }
 
+static struct code make_code(unsigned architecture)
+{
+    return (struct code){.reason = "device code of an unknown format",
+                         .architecture = code.architecture != 0 ? code.architecture : architecture};
+}
+
 void code_add_image(const void *handle, const void *image, unsigned architecture)
 {
-    struct code own = {.reason = "device code of an unknown format", .architecture = architecture};
+    struct code own = make_code(architecture);
     struct wrapper wrapper;
     struct bytes bytes;
 
@@ -158,17 +166,17 @@ void code_add_image(const void *handle, const void *image, unsigned architecture
     }
     bytes = (struct bytes){image, image_bytes(image)};
     if (binary_read_bytes(bytes, &own.binary, NULL) == CAPU_OK) {
-        choose(&own, architecture);
+        choose(&own);
     }
     add(handle, &own);
 }
 
 void code_add_file(const void *handle, const char *path, unsigned architecture)
 {
-    struct code own = {.reason = "device code of an unknown format", .architecture = architecture};
+    struct code own = make_code(architecture);
 
     if (binary_read(path, &own.binary, NULL) == CAPU_OK) {
-        choose(&own, architecture);
+        choose(&own);
     }
     add(handle, &own);
 }
@@ -334,6 +342,7 @@ void code_settle(unsigned architecture)
 {
     static const char reason[] = "loaded before the device was chosen, which is not the first one";
 
+    code.architecture = architecture;
     for (size_t i = 0; i < code.count; i++) {
         struct code *own = code.list[i];
 

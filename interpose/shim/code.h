@@ -38,8 +38,9 @@ void code_add_file(const void *handle, const char *path, unsigned architecture);
 /* Another handle of the same code. */
 void code_add_handle(const void *handle, const void *of);
 
-/* Says which architecture the device has. Code that was loaded for another one has open kernels
-   from now on: other machine code of it runs than was assumed. */
+/* Says which architecture the device has, which then counts in place of what calls say. Code that
+   was loaded for another one has open kernels from now on: other machine code of it runs than was
+   assumed. */
 void code_settle(unsigned architecture);
 
 /* PTX by which kernels would be closed that are open, since other code than that runs: the driver

@@ -5,7 +5,6 @@
 #include "interpose/shim/capture.h"
 #include "interpose/shim/code.h"
 #include "interpose/shim/cut.h"
-#include "interpose/shim/device.h"
 #include "interpose/shim/floor.h"
 #include "interpose/shim/iteration.h"
 #include "interpose/shim/log.h"
@@ -157,6 +156,17 @@ CUresult core_need_device(void)
     return result == DRIVER_SUCCESS ? real->cuCtxSetCurrent(context) : result;
 }
 
+unsigned core_architecture(CUdevice device)
+{
+    const struct real_calls *real = real_calls();
+    int major = 0;
+    int minor = 0;
+
+    (void)real->cuDeviceGetAttribute(&major, DRIVER_CAPABILITY_MAJOR, device);
+    (void)real->cuDeviceGetAttribute(&minor, DRIVER_CAPABILITY_MINOR, device);
+    return (unsigned)(10 * major + minor);
+}
+
 static CUresult open_core(void)
 {
     const struct real_calls *real = real_calls();
@@ -177,7 +187,7 @@ static CUresult open_core(void)
         return DRIVER_NOT_SUPPORTED;
     }
     (void)pthread_atfork(NULL, NULL, note_child);
-    code_settle(device_architecture_of(device));
+    code_settle(core_architecture(device));
     core.full_budget = capu_context_config(core.context)->budget_bytes;
     core.is_host = strcmp(capu_context_device(core.context), "cuda") != 0;
     stream = core.is_host ? NULL : (CUstream)capu_context_stream(core.context);

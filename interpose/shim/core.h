@@ -25,6 +25,9 @@ bool core_is_parent(void);
 /* The stream on which work for a stream of the program is enqueued. Thread: any. */
 CUstream core_stream(CUstream stream);
 
+/* The architecture of a device: 90 for compute capability 9.0. Thread: any. */
+unsigned core_architecture(CUdevice device);
+
 /* Makes the context of the first device current if none is, as the runtime does: a call of a
    library of CUDA may be the first of all. Thread: any; not entered. */
 CUresult core_need_device(void);

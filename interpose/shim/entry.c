@@ -6,12 +6,15 @@
  * asks for and by its kind of default stream. Ours is given only for the variant that it was
  * written for: the one for which the real driver gives the same address. Another variant of a
  * wrapped function, older or newer, would bypass us, so it is refused; not one of a function that
- * is only counted. One function has a second name, of a later version.
+ * is only counted, nor to a library of CUDA one that only the program's calls are taken of. Where
+ * nothing is managed, nothing is refused. One function has a second name, of a later version.
  */
 #include "interpose/shim/caller.h"
 #include "interpose/shim/driver.h"
+#include "interpose/shim/judge.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/real.h"
+#include "interpose/shim/settings.h"
 #include "interpose/shim/symbol.h"
 
 #include <string.h>
@@ -64,7 +67,8 @@ static void *wrapper_of(const char *symbol)
 }
 
 /* What the caller gets for a function that the real driver found. */
-static void *replace(find_function find, const char *name, int version, void *found)
+static void *replace(find_function find, enum caller caller, const char *name, int version,
+                     void *found)
 {
     void *refusal = NULL;
 
@@ -79,15 +83,16 @@ static void *replace(find_function find, const char *name, int version, void *fo
             if (is_variant(find, symbol, found)) {
                 return wrappers[i].function;
             }
-            refusal = symbol->kind == SYMBOL_WRAP ? symbol->refusal : NULL;
+            refusal = judge_refuses(caller, symbol) ? symbol->refusal : NULL;
         }
     }
     for (size_t i = 0; i < symbol_count && refusal == NULL; i++) {
-        if (symbols[i].kind == SYMBOL_REFUSE && strcmp(symbols[i].base, name) == 0) {
+        if ((symbols[i].kind == SYMBOL_REFUSE || symbols[i].kind == SYMBOL_REFUSE_PROGRAM) &&
+            strcmp(symbols[i].base, name) == 0 && judge_refuses(caller, &symbols[i])) {
             refusal = symbols[i].refusal;
         }
     }
-    return refusal != NULL ? refusal : found;
+    return refusal != NULL && settings_get()->is_managed ? refusal : found;
 }
 
 static CUresult get(enum caller caller, const char *symbol, void **function, int version,
@@ -105,7 +110,7 @@ static CUresult get(enum caller caller, const char *symbol, void **function, int
     result = find(symbol, function, version, flags, status);
     if (result == DRIVER_SUCCESS && symbol != NULL && function != NULL && *function != NULL &&
         (caller == CALLER_PROGRAM || caller == CALLER_LIBRARY)) {
-        *function = replace(find, symbol, version, *function);
+        *function = replace(find, caller, symbol, version, *function);
     }
     return result;
 }

@@ -12,6 +12,11 @@ function base_of(name) {
     return name
 }
 
+# Whether calls are refused.
+function is_refused(kind) {
+    return kind ~ /^REFUSE/
+}
+
 # Whether it is a function of ours.
 function is_own(kind) {
     return kind == "wrap" || kind == "count"
@@ -33,7 +38,7 @@ $2 != "" && $2 != "refuse" && !(is_own($2) && $3 ~ /^[0-9]+$/ && NF == 3) {
 
 {
     name[count] = $1
-    kind[count] = $2 == "" ? "FORWARD" : toupper($2)
+    kind[count] = $2 == "" ? "FORWARD" : toupper($2 ($3 == "program" ? "_" $3 : ""))
     version[count] = is_own($2) ? $3 : 0
     is_per_thread[count] = $1 ~ /_pt[sd][sz]$/
     count++
@@ -44,11 +49,11 @@ function trampolines(    i, entry) {
     for (i = 0; i < count; i++) {
         printf "extern char symbol_refusal_%d[];\n", i
         if (kind[i] == "FORWARD") printf "extern char symbol_lazy_%d[];\n", i
-        if (kind[i] == "REFUSE") printf "extern char %s[];\n", name[i]
+        if (is_refused(kind[i])) printf "extern char %s[];\n", name[i]
     }
     print "struct symbol symbols[] = {"
     for (i = 0; i < count; i++) {
-        entry = kind[i] == "FORWARD" ? "symbol_lazy_" i : kind[i] == "REFUSE" ? name[i] : "NULL"
+        entry = kind[i] == "FORWARD" ? "symbol_lazy_" i : is_refused(kind[i]) ? name[i] : "NULL"
         printf "    {%s, symbol_refusal_%d, \"%s\", \"%s\", %d, SYMBOL_%s, %d},\n", entry, i, name[i],
                base_of(name[i]), version[i], kind[i], is_per_thread[i]
     }
@@ -62,8 +67,8 @@ function trampolines(    i, entry) {
         if (kind[i] == "FORWARD") {
             printf "\"entry %s\\n jmp *%s\\n\"\n", name[i], entry
             printf "\"symbol_lazy_%d: leaq %s, %%r11\\n jmp symbol_resolve_and_jump\\n\"\n", i, entry
-        } else if (kind[i] == "REFUSE") {
-            printf "\"entry %s\\n\"\n", name[i]
+        } else if (is_refused(kind[i])) {
+            printf "\"entry %s\\n leaq %s, %%r11\\n jmp symbol_judge_and_jump\\n\"\n", name[i], entry
         }
         printf "\"symbol_refusal_%d: leaq %s, %%rdi\\n jmp symbol_refuse\\n\"\n", i, entry
     }

@@ -2,12 +2,22 @@
    own calls come first; only what it has accepted is noted. */
 #include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
-#include "interpose/shim/device.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/reach.h"
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/settings.h"
+
+/* The architecture of the current device; before there is one, of the first. */
+static unsigned architecture(void)
+{
+    CUdevice device = 0;
+
+    if (real_calls()->cuCtxGetDevice(&device) != DRIVER_SUCCESS) {
+        device = 0;
+    }
+    return core_architecture(device);
+}
 
 /* Code may be loaded before there is a context, so these need the lock only. What cannot be noted
    has open kernels; the driver's result stays. */
@@ -15,7 +25,7 @@ static CUresult note_image(CUresult result, const void *handle, const void *imag
 {
     if (result == DRIVER_SUCCESS) {
         core_lock();
-        code_add_image(handle, image, device_architecture());
+        code_add_image(handle, image, architecture());
         core_unlock();
     }
     return result;
@@ -25,7 +35,7 @@ static CUresult note_file(CUresult result, const void *handle, const char *path)
 {
     if (result == DRIVER_SUCCESS) {
         core_lock();
-        code_add_file(handle, path, device_architecture());
+        code_add_file(handle, path, architecture());
         core_unlock();
     }
     return result;
@@ -49,7 +59,7 @@ static const char *text_of(const void *handle)
 
     if (settings_get()->compiles) {
         core_lock();
-        text = code_text(handle, device_architecture());
+        text = code_text(handle, architecture());
         core_unlock();
     }
     return text;

@@ -1,39 +1,15 @@
-/*
- * What trampolines of symbols lead to: the look-up at a symbol's first call, and refusals.
- *
- * The look-up runs before a function whose arguments are not known, so it keeps every register that
- * can hold one; the caller's stack is untouched. x86-64, System V.
- */
+/* What trampolines of symbols lead to: the look-up at a symbol's first call, and refusals. */
 #include "interpose/shim/driver.h"
 #include "interpose/shim/log.h"
+#include "interpose/shim/look_up.h"
 #include "interpose/shim/real.h"
+#include "interpose/shim/settings.h"
 #include "interpose/shim/symbol.h"
 
 #include <pthread.h>
 #include <string.h>
 
-/* In: the symbol's entry in r11. Nine eights below the return address keep the stack aligned. */
-__asm__(".text\n"
-        ".globl symbol_resolve_and_jump\n"
-        ".hidden symbol_resolve_and_jump\n"
-        ".type symbol_resolve_and_jump, @function\n"
-        "symbol_resolve_and_jump:\n"
-        "  push %rdi\n  push %rsi\n  push %rdx\n  push %rcx\n  push %r8\n  push %r9\n  push %rax\n"
-        "  sub $128, %rsp\n"
-        "  movups %xmm0, (%rsp)\n  movups %xmm1, 16(%rsp)\n"
-        "  movups %xmm2, 32(%rsp)\n  movups %xmm3, 48(%rsp)\n"
-        "  movups %xmm4, 64(%rsp)\n  movups %xmm5, 80(%rsp)\n"
-        "  movups %xmm6, 96(%rsp)\n  movups %xmm7, 112(%rsp)\n"
-        "  mov %r11, %rdi\n"
-        "  call symbol_resolve\n"
-        "  mov %rax, %r11\n"
-        "  movups (%rsp), %xmm0\n  movups 16(%rsp), %xmm1\n"
-        "  movups 32(%rsp), %xmm2\n  movups 48(%rsp), %xmm3\n"
-        "  movups 64(%rsp), %xmm4\n  movups 80(%rsp), %xmm5\n"
-        "  movups 96(%rsp), %xmm6\n  movups 112(%rsp), %xmm7\n"
-        "  add $128, %rsp\n"
-        "  pop %rax\n  pop %r9\n  pop %r8\n  pop %rcx\n  pop %rdx\n  pop %rsi\n  pop %rdi\n"
-        "  jmp *%r11\n");
+LOOK_UP("symbol_resolve_and_jump", "symbol_resolve");
 
 /* The function that a symbol's calls go to from now on. */
 void *symbol_resolve(struct symbol *symbol)
@@ -110,7 +86,7 @@ int symbol_refuse(struct symbol *symbol)
     if (!real_is_open()) {
         return DRIVER_NO_DEVICE;
     }
-    if (symbol->kind == SYMBOL_FORWARD) {
+    if (symbol->kind == SYMBOL_FORWARD || !settings_get()->is_managed) {
         log_line("the CUDA driver has no function %s, which the program calls", symbol->name);
         return DRIVER_NOT_FOUND;
     }

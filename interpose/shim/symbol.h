@@ -2,9 +2,9 @@
  * The driver's symbols: what the library exports for each. The table is generated from names.txt.
  *
  * A symbol is forwarded (its trampoline jumps to the real driver), refused (its function fails and
- * says so), wrapped (a function of ours), or counted (a function of ours that only counts).
- * `target` is written once, by the first call, always with the same value; everything else is
- * constant.
+ * says so if the caller is the program, or in most cases if it is a library of CUDA), wrapped (a
+ * function of ours), or counted (a function of ours that only counts). `target` is written once, by
+ * the first call, always with the same value; everything else is constant.
  */
 #ifndef CAPU_INTERPOSE_SHIM_SYMBOL_H
 #define CAPU_INTERPOSE_SHIM_SYMBOL_H
@@ -13,7 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum symbol_kind { SYMBOL_FORWARD, SYMBOL_REFUSE, SYMBOL_WRAP, SYMBOL_COUNT };
+enum symbol_kind {
+    SYMBOL_FORWARD,
+    SYMBOL_REFUSE,
+    SYMBOL_REFUSE_PROGRAM, /* not to libraries of CUDA */
+    SYMBOL_WRAP,
+    SYMBOL_COUNT
+};
 
 struct symbol {
     void *target;           /* where the trampoline jumps; of a refused symbol: its own function */
@@ -42,8 +48,10 @@ struct symbol_wrapper {
 void symbol_publish(const struct symbol_wrapper *wrappers, size_t count);
 
 /* What the trampolines call. symbol_resolve stores where a symbol's calls go from now on, and
-   returns it; symbol_refuse reports the call and returns the error for it. */
+   returns it; symbol_judge returns where a call goes that is refused to some callers; symbol_refuse
+   reports the call and returns the error for it. */
 void *symbol_resolve(struct symbol *symbol);
+void *symbol_judge(const struct symbol *symbol, const void *caller);
 int symbol_refuse(struct symbol *symbol);
 
 /* Notes for the report what was refused: a function, or words; the text lives for ever. Thread:

@@ -129,6 +129,8 @@ static int from_library(void *library, const char *path)
     }
     printf("wrapped %s\n", owner(ask_from(find, "cuDevicePrimaryCtxRetain", 7000, 1)));
     printf("refused %s\n", owner(ask_from(find, "cuStreamWaitValue32", 12000, 1)));
+    printf("shared %s\n", owner(ask_from(find, "cuIpcGetMemHandle", 4010, 1)));
+    printf("old %s\n", owner(ask_from(find, "cuMemGetInfo", 2000, 1)));
     printf("itself %s\n", owner(ask_from(find, "cuGetProcAddress", 12000, 1)));
     return 0;
 }

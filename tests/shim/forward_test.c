@@ -6,10 +6,11 @@
 #include "tests/support/suite.h"
 
 #define PRELOADED SANITIZERS "LD_PRELOAD=" SHIM " CAPU_RUN_DRIVER=" DRIVER " "
+#define MANAGED PRELOADED "CAPU_RUN_MODE=passive "
 #define BY_PATH SANITIZERS "LD_LIBRARY_PATH=" SHIM_FOLDER " CAPU_RUN_DRIVER=" DRIVER " "
 
-/* What cuGetProcAddress has to give: ours for what is wrapped or refused, in every version and for
-   both kinds of default stream the driver's own for the rest. */
+/* What cuGetProcAddress has to give where nothing is managed: ours for what is wrapped, for both
+   kinds of default stream; the driver's own for the rest, also for other variants. */
 static const char from_runtime[] = "cuGetProcAddress_v2 by name: shim\n"
                                    "cuGetProcAddress 12000 1: 0 0 shim\n"
                                    "cuGetProcAddress 11030 1: 0 0 shim\n"
@@ -21,17 +22,28 @@ static const char from_runtime[] = "cuGetProcAddress_v2 by name: shim\n"
                                    "query per thread 4002\n"
                                    "cuMemGetInfo 3020 1: 0 0 shim\n"
                                    "info 0 3298534883328 4398046511104\n"
-                                   "cuStreamWaitValue32 12000 1: 0 0 shim\n"
-                                   "wait 801 801\n"
-                                   "cuCtxCreate 3020 1: 0 0 shim\n"
-                                   "create 801\n"
+                                   "cuStreamWaitValue32 12000 1: 0 0 driver\n"
+                                   "wait 4003 4003\n"
+                                   "cuCtxCreate 3020 1: 0 0 driver\n"
+                                   "create 4004\n"
                                    "cuDevicePrimaryCtxRetain 7000 1: 0 0 shim\n"
-                                   "retain 101 0 0 801\n"
-                                   "cuMemGetInfo 2000 1: 0 0 shim\n"
-                                   "old info 801\n"
+                                   "retain 101 0 0 0\n"
+                                   "cuMemGetInfo 2000 1: 0 0 driver\n"
+                                   "old info 0\n"
                                    "cuDriverGetVersion 2020 1: 0 0 driver\n"
                                    "cuDevicePrimaryCtxRetain 6000 1: 500 2 nothing\n"
                                    "cuNoSuchFunction 13000 1: 500 1 nothing\n";
+
+/* The same lines where memory is managed. */
+static const char managed[] = "cuStreamWaitValue32 12000 1: 0 0 shim\n"
+                              "wait 801 801\n"
+                              "cuCtxCreate 3020 1: 0 0 shim\n"
+                              "create 801\n"
+                              "cuDevicePrimaryCtxRetain 7000 1: 0 0 shim\n"
+                              "retain 101 0 0 801\n"
+                              "cuMemGetInfo 2000 1: 0 0 shim\n"
+                              "old info 801\n"
+                              "cuDriverGetVersion 2020 1: 0 0 driver\n";
 
 static const char by_symbols[] = "init 0 1\n"
                                  "bias 1500 -2250\n"
@@ -71,6 +83,12 @@ START_TEST(test_runtime_start)
 }
 END_TEST
 
+START_TEST(test_refusals)
+{
+    expect(MANAGED CLIENT, 0, managed);
+}
+END_TEST
+
 START_TEST(test_symbols)
 {
     expect_output(PRELOADED, "symbols", by_symbols);
@@ -81,29 +99,36 @@ END_TEST
 /* Programs that are linked with the driver reach the same functions. */
 START_TEST(test_linked)
 {
-    expect(PRELOADED "LD_LIBRARY_PATH=" DRIVER_FOLDER " " LINKED, 0, "launch 157654321\n");
     expect(PRELOADED "LD_LIBRARY_PATH=" DRIVER_FOLDER " " LINKED, 0,
+           "launch 157654321\ncreate 4004\n");
+    expect(MANAGED "LD_LIBRARY_PATH=" DRIVER_FOLDER " " LINKED, 0,
            "refused: cuCtxCreate, which programs cannot use under a budget: use "
            "cuDevicePrimaryCtxRetain and cuCtxSetCurrent (docs/unmodified.md)\n");
     expect("LD_LIBRARY_PATH=" DRIVER_FOLDER " " LINKED, 0, "create 4004\n");
 }
 END_TEST
 
-/* libcapuchin's own CUDA runtime must not come back to us; the libraries of CUDA must. */
+/* libcapuchin's own CUDA runtime must not come back to us; the libraries of CUDA must. They may use
+   what only the program's memory must not be used with, and variants of what is theirs. */
 START_TEST(test_callers)
 {
     expect_output(PRELOADED, ASKER_FOLDER "/libcapuchin-cuda0.so",
-                  "wrapped driver\nrefused driver\nitself driver\n");
+                  "wrapped driver\nrefused driver\nshared driver\nold driver\nitself driver\n");
     expect_output(PRELOADED, ASKER_FOLDER "/libcublas-asker.so",
-                  "wrapped shim\nrefused shim\nitself shim\n");
+                  "wrapped shim\nrefused driver\nshared driver\nold driver\nitself shim\n");
+    expect_output(MANAGED, ASKER_FOLDER "/libcublas-asker.so",
+                  "wrapped shim\nrefused shim\nshared driver\nold driver\nitself shim\n");
+    expect_output(MANAGED, ASKER_FOLDER "/libprogram.so",
+                  "wrapped shim\nrefused shim\nshared shim\nold shim\nitself shim\n");
 }
 END_TEST
 
 START_TEST(test_messages)
 {
-    expect(PRELOADED CLIENT, 0, "capuchin: refused: cuStreamWaitValue32, which programs");
-    expect(PRELOADED CLIENT, 0, "capuchin: refused: device 1 beside device 0; ");
-    expect(PRELOADED CLIENT " 2>&1 | grep -c 'refused: cuStreamWaitValue32'", 0, "1\n");
+    expect(MANAGED CLIENT, 0, "capuchin: refused: cuStreamWaitValue32, which programs");
+    expect(MANAGED CLIENT, 0, "capuchin: refused: device 1 beside device 0; ");
+    expect(MANAGED CLIENT " 2>&1 | grep -c 'refused: cuStreamWaitValue32'", 0, "1\n");
+    expect(PRELOADED CLIENT " 2>&1 | grep -c refused", 1, "0\n");
     expect(PRELOADED CLIENT " symbols", 0,
            "the CUDA driver has no function cuMemPrefetchAsync_v2, which");
 }
@@ -147,6 +172,7 @@ int main(void)
     TCase *cases = tcase_create("forward");
 
     tcase_add_test(cases, test_runtime_start);
+    tcase_add_test(cases, test_refusals);
     tcase_add_test(cases, test_symbols);
     tcase_add_test(cases, test_linked);
     tcase_add_test(cases, test_callers);

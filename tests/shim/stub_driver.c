@@ -17,6 +17,7 @@ EXPORT int cuMemGetInfo_v2(size_t *free, size_t *total);
 EXPORT int cuStreamQuery(void *stream);
 EXPORT int cuStreamQuery_ptsz(void *stream);
 EXPORT int cuStreamWaitValue32_v2(void *stream, address at, uint32_t value, unsigned flags);
+EXPORT int cuIpcGetMemHandle(void *handle, address of);
 EXPORT int cuTexRefSetMipmapLevelBias(void *texture, float bias);
 EXPORT int cuTexRefSetMipmapLevelClamp(void *texture, float least, float most);
 EXPORT int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned block_x,
@@ -78,6 +79,11 @@ int cuStreamWaitValue32_v2(void *stream, address at, uint32_t value, unsigned fl
     return WAITED;
 }
 
+int cuIpcGetMemHandle(void *handle, address of)
+{
+    return handle != NULL && of != 0 ? 0 : 1;
+}
+
 int cuTexRefSetMipmapLevelBias(void *texture, float bias)
 {
     return texture == NULL ? (int)(bias * 1000.0F) : 1;
@@ -136,6 +142,7 @@ static const struct {
     {"cuStreamQuery", cuStreamQuery, 2000, 0},
     {"cuStreamQuery", cuStreamQuery_ptsz, 7000, 1},
     {"cuStreamWaitValue32", cuStreamWaitValue32_v2, 11070, 0},
+    {"cuIpcGetMemHandle", cuIpcGetMemHandle, 4010, 0},
     {"cuLaunchKernel", cuLaunchKernel, 4000, 0},
     {"cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain, 7000, 0},
     {"cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease_v2, 11000, 0},
