@@ -14,7 +14,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { ROUNDS_MOST = 1 << 20 };
+enum {
+    ROUNDS_MOST = 1 << 20,
+    THREADS_MOST = 1024, /* of a block, if the kernel has no bounds of its own */
+};
 
 void slice_head(const struct ptx_module *module, char *text, size_t bytes)
 {
@@ -218,7 +221,9 @@ static void write_parameters(const struct slice_writer *writer)
     }
     fputs("    .param .u64 slice_results", writer->out);
     slice_write_source_parameters(writer->slicer, writer->out);
-    fputs(")\n{\n", writer->out);
+    /* With too many registers, it could not be launched with the blocks of its kernel. */
+    fprintf(writer->out, ")\n.maxntid %" PRIu32 "\n{\n",
+            function->threads_most != 0 ? function->threads_most : THREADS_MOST);
 }
 
 /* Declares the registers of the slice's instructions. */

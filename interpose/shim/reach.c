@@ -80,6 +80,21 @@ static capu_status emit(const struct code_kernel *kernel, const struct slice_wis
                : CAPU_NO_HOST_MEMORY;
 }
 
+/* Once: without a compiler, no kernel has a slice. */
+static void log_compiler(CUresult result)
+{
+    const char *reason = result == DRIVER_NO_COMPILER         ? "is not installed"
+                         : result == DRIVER_OLD_COMPILER      ? "is older than the program's PTX"
+                         : result == DRIVER_COMPILER_DISABLED ? "is disabled"
+                                                              : NULL;
+
+    if (reason != NULL) {
+        log_line("the driver's compiler for PTX %s, so launches are taken to reach over whole "
+                 "allocations (docs/unmodified.md)",
+                 reason);
+    }
+}
+
 static capu_status make(const struct code_kernel *kernel, const struct slice_wish *wish,
                         struct reach *reach)
 {
@@ -99,6 +114,7 @@ static capu_status make(const struct code_kernel *kernel, const struct slice_wis
     result = reach_load(kernel->module, kernel->roles, reach);
     if (result != DRIVER_SUCCESS) {
         reach->function = NULL;
+        log_compiler(result);
         return error_text_set(&reach->problem, CAPU_DEVICE_FAILED,
                               "the driver does not load its slice: error %d", result);
     }

@@ -99,6 +99,28 @@ START_TEST(test_images)
 }
 END_TEST
 
+/* Slices are PTX: where the driver cannot compile that, launches need whole allocations. */
+START_TEST(test_no_compiler)
+{
+    char path[] = "/tmp/capuchin-run-image-XXXXXX";
+    char command[2048];
+    int file = mkstemp(path);
+
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(close(file), 0);
+    write_image(path, 80, 4);
+    snprintf(command, sizeof(command),
+             "IMAGE=%s PTX_DRIVER_NO_COMPILER=1 " RUN "--budget 700KiB --report /dev/stdout " LIMITS
+             " image",
+             path);
+    expect(command, 0, "launch 0: 298\n");
+    check_contains(output, "capuchin: the driver's compiler for PTX is not installed, so launches "
+                           "are taken to reach over whole allocations (docs/unmodified.md)\n");
+    check_contains(output, "slice of scale: none: ");
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
 /* With trust, an open kernel needs what its parameters lead to, and nothing else is lost. */
 START_TEST(test_trust)
 {
@@ -248,6 +270,7 @@ int main(void)
     TCase *cases = tcase_create("images");
 
     tcase_add_test(cases, test_images);
+    tcase_add_test(cases, test_no_compiler);
     tcase_add_test(cases, test_trust);
     tcase_add_test(cases, test_jit);
     tcase_add_test(cases, test_machine_code_only);

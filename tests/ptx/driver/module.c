@@ -180,6 +180,9 @@ static CUresult read_image(const void *image, char **text, size_t *count)
     if (memcmp(image, elf, sizeof(elf)) == 0) {
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
+    if (driver_settings()->without_compiler) {
+        return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
+    }
     *text = strdup(image);
     *count = *text != NULL ? strlen(*text) : 0;
     return *text != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

@@ -17,6 +17,8 @@
     X(CUDA_ERROR_INVALID_CONTEXT, cudaErrorDeviceUninitialized, 201, "invalid device context")   \
     X(CUDA_ERROR_NO_BINARY_FOR_GPU, cudaErrorNoKernelImageForDevice, 209,                        \
       "no kernel image is available for execution on the device")                                \
+    X(CUDA_ERROR_JIT_COMPILER_NOT_FOUND, cudaErrorJitCompilerNotFound, 221,                      \
+      "PTX JIT compiler library not found")                                                      \
     X(CUDA_ERROR_UNSUPPORTED_LIMIT, cudaErrorUnsupportedLimit, 215,                              \
       "limit is not supported on this architecture")                                             \
     X(CUDA_ERROR_INVALID_PTX, cudaErrorInvalidPtx, 218, "a PTX JIT compilation failed")          \
