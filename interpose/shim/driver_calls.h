@@ -10,58 +10,63 @@
 #define CAPU_INTERPOSE_SHIM_DRIVER_CALLS_H
 
 #include "interpose/shim/driver.h"
+#include "interpose/shim/driver_beside_calls.h"
 #include "interpose/shim/driver_graph_calls.h"
 
 /* X(symbol, takers, parameters, arguments): wrapped, with one variant. */
-#define DRIVER_WRAPPED(X)                                                                        \
-    X(cuDevicePrimaryCtxReset, PROGRAM, (CUdevice device), (device))                             \
-    X(cuDevicePrimaryCtxReset_v2, PROGRAM, (CUdevice device), (device))                          \
-    X(cuCtxSynchronize_v2, ALL, (CUcontext context), (context))                                  \
-    X(cuMemAlloc_v2, PROGRAM_BYTES(bytes), (CUdeviceptr * address, size_t bytes),                \
-      (address, bytes))                                                                          \
-    X(cuMemAllocPitch_v2, PROGRAM_BYTES(width *height),                                          \
-      (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned element),    \
-      (address, pitch, width, height, element))                                                  \
-    X(cuMemFree_v2, FREES, (CUdeviceptr address), (address))                                     \
-    X(cuMemGetInfo_v2, PROGRAM, (size_t * free_bytes, size_t * total_bytes),                     \
-      (free_bytes, total_bytes))                                                                 \
-    X(cuMemPoolCreate, PROGRAM, (CUmemoryPool * pool, const struct page_properties *properties), \
-      (pool, properties))                                                                        \
-    X(cuMemGetDefaultMemPool, PROGRAM,                                                           \
-      (CUmemoryPool * pool, struct location * location, int type), (pool, location, type))       \
-    X(cuMemGetMemPool, PROGRAM, (CUmemoryPool * pool, struct location * location, int type),     \
-      (pool, location, type))                                                                    \
-    X(cuMemGetAddressRange_v2, ALL, (CUdeviceptr * base, size_t * bytes, CUdeviceptr address),   \
-      (base, bytes, address))                                                                    \
-    X(cuPointerGetAttribute, ALL, (void *value, unsigned attribute, CUdeviceptr address),        \
-      (value, attribute, address))                                                               \
-    X(cuPointerGetAttributes, ALL,                                                               \
-      (unsigned count, unsigned *attributes, void **values, CUdeviceptr address),                \
-      (count, attributes, values, address))                                                      \
-    X(cuPointerSetAttribute, ALL, (const void *value, unsigned attribute, CUdeviceptr address),  \
-      (value, attribute, address))                                                               \
-    X(cuModuleLoad, PROGRAM, (CUmodule * module, const char *path), (module, path))              \
-    X(cuModuleLoadData, PROGRAM, (CUmodule * module, const void *image), (module, image))        \
-    X(cuModuleLoadDataEx, PROGRAM,                                                               \
-      (CUmodule * module, const void *image, unsigned count, int *options, void **values),       \
-      (module, image, count, options, values))                                                   \
-    X(cuModuleLoadFatBinary, PROGRAM, (CUmodule * module, const void *image), (module, image))   \
-    X(cuModuleUnload, ALL, (CUmodule module), (module))                                          \
-    X(cuModuleGetFunction, ALL, (CUfunction * function, CUmodule module, const char *name),      \
-      (function, module, name))                                                                  \
-    X(cuLibraryLoadData, PROGRAM,                                                                \
-      (CUlibrary * library, const void *image, int *options, void **values, unsigned count,      \
-       int *library_options, void **library_values, unsigned library_count),                     \
-      (library, image, options, values, count, library_options, library_values, library_count))  \
-    X(cuLibraryLoadFromFile, PROGRAM,                                                            \
-      (CUlibrary * library, const char *path, int *options, void **values, unsigned count,       \
-       int *library_options, void **library_values, unsigned library_count),                     \
-      (library, path, options, values, count, library_options, library_values, library_count))   \
-    X(cuLibraryUnload, ALL, (CUlibrary library), (library))                                      \
-    X(cuLibraryGetKernel, ALL, (CUkernel * kernel, CUlibrary library, const char *name),         \
-      (kernel, library, name))                                                                   \
-    X(cuLibraryGetModule, ALL, (CUmodule * module, CUlibrary library), (module, library))        \
-    X(cuKernelGetFunction, ALL, (CUfunction * function, CUkernel kernel), (function, kernel))    \
+#define DRIVER_WRAPPED(X)                                                                         \
+    X(cuDevicePrimaryCtxReset, PROGRAM, (CUdevice device), (device))                              \
+    X(cuDevicePrimaryCtxReset_v2, PROGRAM, (CUdevice device), (device))                           \
+    X(cuCtxSynchronize_v2, ALL, (CUcontext context), (context))                                   \
+    X(cuMemAlloc_v2, PROGRAM_BYTES(bytes), (CUdeviceptr * address, size_t bytes),                 \
+      (address, bytes))                                                                           \
+    X(cuMemAllocPitch_v2, PROGRAM_BYTES(width *height),                                           \
+      (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned element),     \
+      (address, pitch, width, height, element))                                                   \
+    X(cuMemFree_v2, FREES, (CUdeviceptr address), (address))                                      \
+    X(cuMemGetInfo_v2, PROGRAM, (size_t * free_bytes, size_t * total_bytes),                      \
+      (free_bytes, total_bytes))                                                                  \
+    X(cuMemPoolCreate, PROGRAM, (CUmemoryPool * pool, const struct page_properties *properties),  \
+      (pool, properties))                                                                         \
+    X(cuMemGetDefaultMemPool, PROGRAM,                                                            \
+      (CUmemoryPool * pool, struct location * location, int type), (pool, location, type))        \
+    X(cuMemGetMemPool, PROGRAM, (CUmemoryPool * pool, struct location * location, int type),      \
+      (pool, location, type))                                                                     \
+    X(cuMemGetAddressRange_v2, ALL, (CUdeviceptr * base, size_t * bytes, CUdeviceptr address),    \
+      (base, bytes, address))                                                                     \
+    X(cuPointerGetAttribute, ALL, (void *value, unsigned attribute, CUdeviceptr address),         \
+      (value, attribute, address))                                                                \
+    X(cuPointerGetAttributes, ALL,                                                                \
+      (unsigned count, unsigned *attributes, void **values, CUdeviceptr address),                 \
+      (count, attributes, values, address))                                                       \
+    X(cuPointerSetAttribute, ALL, (const void *value, unsigned attribute, CUdeviceptr address),   \
+      (value, attribute, address))                                                                \
+    X(cuModuleLoad, PROGRAM, (CUmodule * module, const char *path), (module, path))               \
+    X(cuModuleLoadData, PROGRAM, (CUmodule * module, const void *image), (module, image))         \
+    X(cuModuleLoadDataEx, PROGRAM,                                                                \
+      (CUmodule * module, const void *image, unsigned count, int *options, void **values),        \
+      (module, image, count, options, values))                                                    \
+    X(cuModuleLoadFatBinary, PROGRAM, (CUmodule * module, const void *image), (module, image))    \
+    X(cuModuleUnload, ALL, (CUmodule module), (module))                                           \
+    X(cuModuleGetFunction, ALL, (CUfunction * function, CUmodule module, const char *name),       \
+      (function, module, name))                                                                   \
+    X(cuLibraryLoadData, PROGRAM,                                                                 \
+      (CUlibrary * library, const void *image, int *options, void **values, unsigned count,       \
+       int *library_options, void **library_values, unsigned library_count),                      \
+      (library, image, options, values, count, library_options, library_values, library_count))   \
+    X(cuLibraryLoadFromFile, PROGRAM,                                                             \
+      (CUlibrary * library, const char *path, int *options, void **values, unsigned count,        \
+       int *library_options, void **library_values, unsigned library_count),                      \
+      (library, path, options, values, count, library_options, library_values, library_count))    \
+    X(cuLibraryUnload, ALL, (CUlibrary library), (library))                                       \
+    X(cuLibraryGetKernel, ALL, (CUkernel * kernel, CUlibrary library, const char *name),          \
+      (kernel, library, name))                                                                    \
+    X(cuLibraryGetModule, ALL, (CUmodule * module, CUlibrary library), (module, library))         \
+    X(cuKernelGetFunction, ALL, (CUfunction * function, CUkernel kernel), (function, kernel))     \
+    X(cuLibraryEnumerateKernels, ALL, (CUkernel * kernels, unsigned count, CUlibrary library),    \
+      (kernels, count, library))                                                                  \
+    X(cuModuleEnumerateFunctions, ALL, (CUfunction * functions, unsigned count, CUmodule module), \
+      (functions, count, module))                                                                 \
     DRIVER_GRAPH_WRAPPED(X)
 
 /* X(symbol, suffix of the variant for per-thread default streams, takers, parameters, arguments):
@@ -163,6 +168,8 @@
     X(cuEventRecord, _ptsz, ALL, (CUevent event, CUstream stream), (event, STREAM(stream)))       \
     X(cuEventRecordWithFlags, _ptsz, ALL, (CUevent event, CUstream stream, unsigned flags),       \
       (event, STREAM(stream), flags))                                                             \
+    DRIVER_BESIDE(X)                                                                              \
+    DRIVER_BESIDE_NOW(X)                                                                          \
     DRIVER_GRAPH_WRAPPED_TWICE(X)
 
 /* X(symbol, parameters, arguments, bytes): the driver's own memory on the host, counted
@@ -221,6 +228,9 @@
     X(cuEventDestroy_v2, (CUevent event))                                                       \
     X(cuEventSynchronize, (CUevent event))                                                      \
     X(cuFuncGetName, (const char **name, CUfunction function))                                  \
+    X(cuKernelGetName, (const char **name, CUkernel kernel))                                    \
+    X(cuLibraryGetKernelCount, (unsigned *count, CUlibrary library))                            \
+    X(cuModuleGetFunctionCount, (unsigned *count, CUmodule module))                             \
     X(cuModuleGetGlobal_v2,                                                                     \
       (CUdeviceptr * address, size_t * bytes, CUmodule module, const char *name))               \
     X(cuLibraryGetGlobal,                                                                       \

@@ -242,3 +242,46 @@ CUresult on_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
     }
     return result;
 }
+
+/* Kernels that were not asked for by their names. */
+CUresult on_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary library)
+{
+    const struct real_calls *real = real_calls();
+    CUresult result = real->cuLibraryEnumerateKernels(kernels, count, library);
+    unsigned there = 0;
+    const char *name;
+
+    if (result != DRIVER_SUCCESS ||
+        real->cuLibraryGetKernelCount(&there, library) != DRIVER_SUCCESS) {
+        return result;
+    }
+    for (unsigned i = 0; i < count && i < there; i++) {
+        if (real->cuKernelGetName(&name, kernels[i]) == DRIVER_SUCCESS) {
+            core_lock();
+            code_note(kernels[i], library, true, name);
+            core_unlock();
+        }
+    }
+    return result;
+}
+
+CUresult on_cuModuleEnumerateFunctions(CUfunction *functions, unsigned count, CUmodule module)
+{
+    const struct real_calls *real = real_calls();
+    CUresult result = real->cuModuleEnumerateFunctions(functions, count, module);
+    unsigned there = 0;
+    const char *name;
+
+    if (result != DRIVER_SUCCESS ||
+        real->cuModuleGetFunctionCount(&there, module) != DRIVER_SUCCESS) {
+        return result;
+    }
+    for (unsigned i = 0; i < count && i < there; i++) {
+        if (real->cuFuncGetName(&name, functions[i]) == DRIVER_SUCCESS) {
+            core_lock();
+            code_note(functions[i], module, false, name);
+            core_unlock();
+        }
+    }
+    return result;
+}

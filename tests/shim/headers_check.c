@@ -21,6 +21,7 @@
 #define CUgraph own_graph
 #define CUgraphNode own_node
 #define CUgraphExec own_exec
+#define CUgraphicsResource own_resource
 #include "interpose/shim/driver.h"
 
 #define SAME(own, theirs) _Static_assert((long)(own) == (long)(theirs), #own)

@@ -5,8 +5,9 @@
  * limits image: only the last.
  * limits packed: the same, but the launch's parameters are a block of bytes.
  * limits library: the same, but the code is loaded as a library.
- * limits early: the same, but that is done before there is a context, twice.
- * It goes on with a kernel of the device code in the file that the variable IMAGE names.
+ * limits kernels, limits functions: the same, but the kernel is found among all of the library, or
+ * of the module. limits early: the same, but that is done before there is a context, twice. It goes
+ * on with a kernel of the device code in the file that the variable IMAGE names.
  */
 #include "interpose/shim/driver_calls.h"
 
@@ -56,6 +57,43 @@ static CUfunction load_library(const void *image, CUlibrary *loaded)
     return scale;
 }
 
+static const char *name_of(CUfunction function, int is_kernel)
+{
+    const char *name = "";
+
+    if (is_kernel) {
+        CALL(cuKernelGetName, (const char **, CUkernel), &name, (CUkernel)function);
+    } else {
+        CALL(cuFuncGetName, (const char **, CUfunction), &name, function);
+    }
+    return name;
+}
+
+/* The kernel "scale" among all of a library or a module. */
+static CUfunction find_scale(CUlibrary loaded, CUmodule module)
+{
+    enum { MOST = 16 };
+    CUfunction functions[MOST] = {NULL};
+    unsigned count = 0;
+
+    if (module == NULL) {
+        CALL(cuLibraryGetKernelCount, (unsigned *, CUlibrary), &count, loaded);
+        CALL(cuLibraryEnumerateKernels, (CUkernel *, unsigned, CUlibrary), (CUkernel *)functions,
+             MOST, loaded);
+    } else {
+        CALL(cuModuleGetFunctionCount, (unsigned *, CUmodule), &count, module);
+        CALL(cuModuleEnumerateFunctions, (CUfunction *, unsigned, CUmodule), functions, MOST,
+             module);
+    }
+    for (unsigned i = 0; i < count && i < MOST; i++) {
+        if (strcmp(name_of(functions[i], module == NULL), "scale") == 0) {
+            return functions[i];
+        }
+    }
+    printf("no scale among %u\n", count);
+    exit(1);
+}
+
 static void load_early(const void *image)
 {
     CUcontext context = NULL;
@@ -93,6 +131,14 @@ static void launch(const void *image, const char *form)
         scale = early;
     } else if (strcmp(form, "library") == 0) {
         scale = load_library(image, &loaded);
+    } else if (strcmp(form, "kernels") == 0) {
+        CALL(cuLibraryLoadData,
+             (CUlibrary *, const void *, int *, void **, unsigned, int *, void **, unsigned),
+             &loaded, image, NULL, NULL, 0, NULL, NULL, 0);
+        scale = find_scale(loaded, NULL);
+    } else if (strcmp(form, "functions") == 0) {
+        CALL(cuModuleLoadData, (CUmodule *, const void *), &module, image);
+        scale = find_scale(NULL, module);
     } else {
         CALL(cuModuleLoadData, (CUmodule *, const void *), &module, image);
         CALL(cuModuleGetFunction, (CUfunction *, CUmodule, const char *), &scale, module, "scale");

@@ -245,6 +245,41 @@ START_TEST(test_random_numbers)
 }
 END_TEST
 
+/* So are kernels that are found among all. */
+START_TEST(test_enumerated_code)
+{
+    static const char *const forms[] = {"kernels", "functions"};
+    char command[1024];
+
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        snprintf(command, sizeof(command),
+                 "IMAGE=" KERNELS_PTX " " RUN "--budget 700KiB --report /dev/stdout " LIMITS " %s",
+                 forms[i]);
+        expect(command, 0, "launch 0: 298\n");
+        check_contains(output, "\nkernel scale: closed, 1 launches, ");
+    }
+}
+END_TEST
+
+/* What is done with managed memory is in order with the rest: on one stream. */
+START_TEST(test_managed_memory)
+{
+    static const char streams[] = " 2>&1 | sed -n 's/.* on stream //p' | sort -u | wc -l";
+
+    check_same("managed", "--budget 2MiB");
+    expect("PTX_DRIVER_STREAMS=1 " RUN "--budget 2MiB " WORK
+           " managed 2>&1 | grep -c ' on stream '",
+           0, "5\n");
+    for (int i = 0; i < 2; i++) {
+        char command[1024];
+
+        snprintf(command, sizeof(command), "PTX_DRIVER_STREAMS=1 %s" WORK " managed%s",
+                 i == 0 ? ALONE : RUN "--budget 2MiB ", streams);
+        expect(command, 0, i == 0 ? "2\n" : "1\n");
+    }
+}
+END_TEST
+
 /* Copies and memsets return when CUDA says. On the host device, calls for memory of ours always
    wait, so that nothing passes. */
 START_TEST(test_synchronous_calls)
@@ -438,6 +473,8 @@ int main(void)
     tcase_add_test(cases, test_operands);
     tcase_add_test(cases, test_products);
     tcase_add_test(cases, test_random_numbers);
+    tcase_add_test(cases, test_enumerated_code);
+    tcase_add_test(cases, test_managed_memory);
     tcase_add_test(cases, test_synchronous_calls);
     tcase_add_test(cases, test_early_code);
     tcase_add_test(cases, test_reloaded_code);

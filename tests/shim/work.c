@@ -800,6 +800,27 @@ static int batches(void)
     return 0;
 }
 
+/* Managed memory is used in order with the rest, on whatever stream. */
+static int managed(void)
+{
+    const struct location location = {LOCATION_DEVICE, 0};
+    CUdeviceptr address = 0;
+    size_t bytes = TENSOR_BYTES;
+    size_t first = 0;
+
+    start();
+    CU(cuMemAllocManaged, &address, bytes, 1);
+    CU(cuStreamAttachMemAsync, streams[0], address, bytes, 4);
+    CU(cuMemPrefetchAsync_v2, address, bytes, location, 0, streams[1]);
+    CU(cuMemPrefetchBatchAsync, &address, &bytes, 1, (struct location *)&location, &first, 1, 0,
+       streams[0]);
+    CU(cuMemDiscardBatchAsync, &address, &bytes, 1, 0, streams[1]);
+    CU(cuMemDiscardAndPrefetchBatchAsync, &address, &bytes, 1, (struct location *)&location, &first,
+       1, 0, streams[0]);
+    printf("managed\n");
+    return 0;
+}
+
 /* The child of a fork is left alone. */
 static int forked(void)
 {
@@ -837,6 +858,7 @@ int main(int argc, char **argv)
            : strcmp(part, "forms") == 0   ? forms()
            : strcmp(part, "reload") == 0  ? reload()
            : strcmp(part, "forked") == 0  ? forked()
+           : strcmp(part, "managed") == 0 ? managed()
            : strcmp(part, "steps") == 0   ? steps(argc > 2 ? atoi(argv[2]) : STEPS)
            : strcmp(part, "batches") == 0 ? batches()
            : strcmp(part, "ranges") == 0  ? (load_nvtx(argc > 2), steps(STEPS))

@@ -51,6 +51,7 @@ static void read_settings(void)
 
     settings.memory_bytes = memory != NULL ? bytes_of(memory) : UINT64_C(4) << 30;
     settings.capability = capability != NULL ? atoi(capability) : 90;
+    settings.names_streams = getenv("PTX_DRIVER_STREAMS") != NULL;
     settings.without_compiler = getenv("PTX_DRIVER_NO_COMPILER") != NULL;
     settings.with_machine_code = getenv("PTX_DRIVER_MACHINE_CODE") != NULL;
     settings.operands = operands != NULL && operands[0] != '\0' ? operands : NULL;

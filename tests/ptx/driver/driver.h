@@ -23,6 +23,7 @@ struct driver_settings {
     uint64_t memory_bytes;  /* PTX_DRIVER_MEMORY; 4 GiB unless set */
     int capability;         /* PTX_DRIVER_CAPABILITY: 80 is 8.0; 90 unless set */
     bool with_foreign;      /* PTX_DRIVER_FOREIGN: copies may use memory of other owners */
+    bool names_streams;     /* PTX_DRIVER_STREAMS: stderr says where prefetches and the like go */
     bool without_compiler;  /* PTX_DRIVER_NO_COMPILER: PTX by itself is not loaded */
     bool with_machine_code; /* PTX_DRIVER_MACHINE_CODE: it goes before PTX, and cannot run */
     const char *operands;   /* PTX_DRIVER_OPERANDS: what is declared, see declared.h; NULL */

@@ -12,6 +12,7 @@
 #include "tests/ptx/driver/driver.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -258,20 +259,73 @@ CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise advice,
     return check_managed(address, bytes);
 }
 
+/* The calls below change nothing. */
+static CUresult pass(const char *name, CUdeviceptr address, size_t bytes, CUstream stream)
+{
+    CUresult result = check_managed(address, bytes);
+
+    if (result == CUDA_SUCCESS && stream_of(stream) == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (driver_settings()->names_streams) {
+        fprintf(stderr, "test driver: %s on stream %p\n", name, (void *)stream_of(stream));
+    }
+    return result;
+}
+
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location,
                                unsigned flags, CUstream stream)
 {
     (void)location;
     (void)flags;
-    (void)stream;
-    return check_managed(address, bytes);
+    return pass("cuMemPrefetchAsync", address, bytes, stream);
+}
+
+static CUresult pass_batch(const char *name, const CUdeviceptr *addresses, const size_t *bytes,
+                           size_t count, CUstream stream)
+{
+    CUresult result = count > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
+    for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+        result = pass(name, addresses[i], bytes[i], stream);
+    }
+    return result;
+}
+
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr *addresses, size_t *bytes, size_t count,
+                                 CUmemLocation *locations, size_t *first, size_t location_count,
+                                 unsigned long long flags, CUstream stream)
+{
+    (void)locations;
+    (void)first;
+    (void)location_count;
+    (void)flags;
+    return pass_batch("cuMemPrefetchBatchAsync", addresses, bytes, count, stream);
+}
+
+CUresult cuMemDiscardBatchAsync(CUdeviceptr *addresses, size_t *bytes, size_t count,
+                                unsigned long long flags, CUstream stream)
+{
+    (void)flags;
+    return pass_batch("cuMemDiscardBatchAsync", addresses, bytes, count, stream);
+}
+
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *addresses, size_t *bytes, size_t count,
+                                           CUmemLocation *locations, size_t *first,
+                                           size_t location_count, unsigned long long flags,
+                                           CUstream stream)
+{
+    (void)locations;
+    (void)first;
+    (void)location_count;
+    (void)flags;
+    return pass_batch("cuMemDiscardAndPrefetchBatchAsync", addresses, bytes, count, stream);
 }
 
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags)
 {
-    (void)stream;
     (void)flags;
-    return check_managed(address, bytes);
+    return pass("cuStreamAttachMemAsync", address, bytes, stream);
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,

@@ -317,6 +317,18 @@
       (CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned flags,                  \
        CUstream stream),                                                                           \
       (address, bytes, location, flags, PER_THREAD(stream)))                                       \
+    X(cuMemPrefetchBatchAsync, , 13000, 13000, _ptsz,                                              \
+      (CUdeviceptr * addresses, size_t * bytes, size_t count, CUmemLocation * locations,           \
+       size_t * first, size_t location_count, unsigned long long flags, CUstream stream),          \
+      (addresses, bytes, count, locations, first, location_count, flags, PER_THREAD(stream)))      \
+    X(cuMemDiscardBatchAsync, , 13000, 13000, _ptsz,                                               \
+      (CUdeviceptr * addresses, size_t * bytes, size_t count, unsigned long long flags,            \
+       CUstream stream),                                                                           \
+      (addresses, bytes, count, flags, PER_THREAD(stream)))                                        \
+    X(cuMemDiscardAndPrefetchBatchAsync, , 13000, 13000, _ptsz,                                    \
+      (CUdeviceptr * addresses, size_t * bytes, size_t count, CUmemLocation * locations,           \
+       size_t * first, size_t location_count, unsigned long long flags, CUstream stream),          \
+      (addresses, bytes, count, locations, first, location_count, flags, PER_THREAD(stream)))      \
     X(cuStreamAttachMemAsync, , 6000, 7000, _ptsz,                                                 \
       (CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags),                        \
       (PER_THREAD(stream), address, bytes, flags))                                                 \
