@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* dladdr1 */
 #include "interpose/shim/real.h"
 
+#include "interpose/shim/loader.h"
 #include "interpose/shim/log.h"
 
 #include "base/environment.h"
@@ -15,7 +16,7 @@
 
 #define DRIVER_FILE "libcuda.so.1"
 
-/* Where distributions, containers and WSL put the driver. */
+/* Where distributions, containers and WSL put the driver, if the loader does not find it. */
 static const char *const folders[] = {
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib64",
@@ -52,35 +53,57 @@ static bool is_own_file(const char *path)
            one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-static void open_file(const char *path)
+static void *open_library(const char *path)
 {
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void use(void *library)
+{
     struct link_map *map = NULL;
 
-    if (library == NULL) {
-        log_line("the CUDA driver cannot be opened: %s", dlerror());
-        return;
-    }
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) {
         driver_map = map;
     }
     driver = library;
 }
 
+static void open_file(const char *path)
+{
+    void *library = open_library(path);
+
+    if (library == NULL) {
+        log_line("the CUDA driver cannot be opened: %s", dlerror());
+        return;
+    }
+    use(library);
+}
+
+/* Opens a file if it is a driver, as the loader does. */
+static bool try_file(const char *path)
+{
+    struct stat file;
+    void *library = stat(path, &file) == 0 && !is_own_file(path) ? open_library(path) : NULL;
+
+    if (library != NULL) {
+        use(library);
+    }
+    return library != NULL;
+}
+
 static void search_driver(void)
 {
     char path[64];
+    bool is_found = loader_find(DRIVER_FILE, try_file);
 
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-        struct stat file;
-
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && !is_found; i++) {
         snprintf(path, sizeof(path), "%s/" DRIVER_FILE, folders[i]);
-        if (stat(path, &file) == 0 && !is_own_file(path)) {
-            open_file(path);
-            return;
-        }
+        is_found = try_file(path);
     }
-    log_line("there is no CUDA driver: no " DRIVER_FILE " in the usual folders");
+    if (!is_found) {
+        log_line("there is no CUDA driver: no " DRIVER_FILE
+                 " where the loader looks, nor in the usual folders");
+    }
 }
 
 static void open_driver(void)

@@ -2,8 +2,9 @@
  * The real driver, opened once, by absolute path. Thread: any.
  *
  * Which file it is, `capuchin run` says in the environment variable CAPU_RUN_DRIVER. Without it,
- * which is when a program finds this library by its library path, the usual folders are searched
- * for a libcuda.so.1 that is not this library.
+ * which is when a program is started with this library and not by the command, it is the
+ * libcuda.so.1 that the loader would find if it were not this library, or else one in the usual
+ * folders.
  */
 #ifndef CAPU_INTERPOSE_SHIM_REAL_H
 #define CAPU_INTERPOSE_SHIM_REAL_H

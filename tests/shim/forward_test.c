@@ -2,8 +2,11 @@
  * The library that stands in for the driver, over a driver that computes nothing: which functions a
  * client gets that starts as NVIDIA's runtime does, and that calls arrive as they were made.
  */
+#include "interpose/shim/loader.h"
 #include "tests/shim/programs.h"
 #include "tests/support/suite.h"
+
+#include <stdbool.h>
 
 #define PRELOADED SANITIZERS "LD_PRELOAD=" SHIM " CAPU_RUN_DRIVER=" DRIVER " "
 #define MANAGED PRELOADED "CAPU_RUN_MODE=passive "
@@ -134,6 +137,47 @@ START_TEST(test_messages)
 }
 END_TEST
 
+/* Without the command, the driver is the one that the loader would find. */
+START_TEST(test_loaders_driver)
+{
+    expect_output(SANITIZERS "LD_PRELOAD=" SHIM " LD_LIBRARY_PATH=" DRIVER_FOLDER " ", "symbols",
+                  by_symbols);
+    expect_output(SANITIZERS "LD_LIBRARY_PATH=" SHIM_FOLDER ":" DRIVER_FOLDER " ", "symbols",
+                  by_symbols);
+}
+END_TEST
+
+static char cached[4096];
+
+static bool take_cached(const char *path)
+{
+    snprintf(cached, sizeof(cached), "%s", path);
+    return true;
+}
+
+START_TEST(test_loaders_cache)
+{
+    static char output[OUTPUT_BYTES];
+    char folder[] = "/tmp/capuchin-loader-XXXXXX";
+    char path[64];
+    char command[1024];
+
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/cache", folder);
+    snprintf(command, sizeof(command),
+             "echo " DRIVER_FOLDER
+             " >%s/folders && PATH=$PATH:/sbin ldconfig -X -C %s -f %s/folders",
+             folder, path, folder);
+    ck_assert_int_eq(run_command(command, output), 0);
+    ck_assert(loader_find_cached(path, "libcuda.so.1", take_cached));
+    ck_assert_str_eq(cached, DRIVER);
+    ck_assert(!loader_find_cached(path, "libcuda.so.2", take_cached));
+    ck_assert(!loader_find_cached("/nowhere/cache", "libcuda.so.1", take_cached));
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    ck_assert_int_eq(run_command(command, output), 0);
+}
+END_TEST
+
 /* Calls fail as without a device, with one line that says why; nothing crashes. */
 START_TEST(test_no_driver)
 {
@@ -177,6 +221,8 @@ int main(void)
     tcase_add_test(cases, test_linked);
     tcase_add_test(cases, test_callers);
     tcase_add_test(cases, test_messages);
+    tcase_add_test(cases, test_loaders_driver);
+    tcase_add_test(cases, test_loaders_cache);
     tcase_add_test(cases, test_no_driver);
     tcase_add_test(cases, test_other_programs);
     suite_add_tcase(suite, cases);
