@@ -5,10 +5,14 @@
 #include "interpose/shim/core.h"
 #include "interpose/shim/graph_known.h"
 #include "interpose/shim/iteration.h"
+#include "interpose/shim/outside.h"
+#include "interpose/shim/real_calls.h"
 
 #include "base/array.h"
 
 #include <stdlib.h>
+
+enum { HOPPER = 90, WORKSPACE_BYTES = 4 << 20, WORKSPACE_BYTES_HOPPER = 32 << 20 };
 
 /* Handles work on the core's stream, whichever one the program has set, but on the program's while
    that captures. Guarded by the core's lock. */
@@ -56,8 +60,27 @@ size_t blas_element_bytes(unsigned type)
     return type < sizeof(bytes) ? bytes[type] : 0;
 }
 
+/* The default workspace, as documented for cublasSetWorkspace. The library may allocate it when it
+   first multiplies: inside an access, where there may be no room. */
+static void reserve_workspace(uint64_t taken_bytes)
+{
+    static bool has_reserved;
+    CUdevice device = 0;
+    uint64_t bytes;
+
+    if (has_reserved || real_calls()->cuCtxGetDevice(&device) != DRIVER_SUCCESS) {
+        return;
+    }
+    has_reserved = true;
+    bytes = core_architecture(device) >= HOPPER ? WORKSPACE_BYTES_HOPPER : WORKSPACE_BYTES;
+    if (taken_bytes < bytes) {
+        outside_reserve(bytes - taken_bytes);
+    }
+}
+
 cublasStatus_t on_cublasCreate_v2(cublasHandle_t *handle)
 {
+    uint64_t outside;
     cublasStatus_t status;
     CUresult result = core_need_device();
 
@@ -67,6 +90,7 @@ cublasStatus_t on_cublasCreate_v2(cublasHandle_t *handle)
     if (result != DRIVER_SUCCESS) {
         return blas_status(result);
     }
+    outside = outside_bytes();
     core_guard_begin();
     status = blas_calls()->cublasCreate_v2(handle);
     if (status == BLAS_SUCCESS) {
@@ -74,6 +98,7 @@ cublasStatus_t on_cublasCreate_v2(cublasHandle_t *handle)
     }
     core_guard_end();
     if (status == BLAS_SUCCESS) {
+        reserve_workspace(outside_bytes() - outside);
         if (array_reserve(&handles.list, &handles.capacity, handles.count + 1,
                           sizeof(handles.list[0]))) {
             handles.list[handles.count++] =

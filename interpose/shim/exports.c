@@ -31,8 +31,15 @@ static bool is_library_memory(const struct whose *who, enum caller caller)
 
 static CUresult prepare(const struct whose *who, enum caller caller, const char *name)
 {
-    return is_library_memory(who, caller) ? outside_take(caller, name, who->library_bytes)
-                                          : DRIVER_SUCCESS;
+    CUresult result = is_library_memory(who, caller)
+                          ? outside_take(caller, name, who->library_bytes)
+                          : DRIVER_SUCCESS;
+
+    /* Without its workspace, a library may succeed in another way, with other bits. */
+    if (result != DRIVER_SUCCESS) {
+        core_note_undone();
+    }
+    return result;
 }
 
 static CUresult account(const struct whose *who, enum caller caller, const char *name,

@@ -9,6 +9,8 @@
 #include "interpose/shim/outside.h"
 
 #include "interpose/shim/core.h"
+#include "interpose/shim/cut.h"
+#include "interpose/shim/floor.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/settings.h"
 
@@ -39,8 +41,9 @@ static struct {
     size_t mapping_count, mapping_capacity;
     uint64_t bytes; /* of all blocks, and of calls under way */
     uint64_t peak_bytes;
-    uint64_t taken_bytes;  /* from the budget: not less than `bytes` */
-    uint64_t needed_bytes; /* of all blocks but those that can be spared */
+    uint64_t taken_bytes;    /* from the budget: not less than `bytes` */
+    uint64_t reserved_bytes; /* of `bytes`: for libraries, and not allocated yet */
+    uint64_t needed_bytes;   /* of all blocks but those that can be spared */
     uint64_t needed_peak_bytes;
     void (*release)(void); /* frees those; NULL: there are none */
 } outside;
@@ -90,6 +93,9 @@ static bool make_room(void)
     void (*release)(void) = outside.release;
     uint64_t taken_bytes = outside.taken_bytes;
 
+    outside.bytes -= outside.reserved_bytes;
+    outside.reserved_bytes = 0;
+
     outside.release = NULL;
     if (release != NULL) {
         release();
@@ -109,8 +115,40 @@ static capu_status take(uint64_t bytes)
                                                        : CAPU_OK;
 }
 
+static void add_bytes(uint64_t bytes)
+{
+    outside.bytes += bytes;
+    if (outside_bytes() > outside.peak_bytes) {
+        outside.peak_bytes = outside_bytes();
+    }
+}
+
+/* Notes for the floor what is needed, and what does not fit beside it. */
+static void note_needed(uint64_t more_bytes)
+{
+    if (outside.needed_bytes + more_bytes > outside.needed_peak_bytes) {
+        outside.needed_peak_bytes = outside.needed_bytes + more_bytes;
+    }
+}
+
+/* The least budget in which the program's work and so many bytes beside it would fit. */
+static uint64_t sufficient_budget(uint64_t bytes)
+{
+    return floor_bytes(core_context(), cut_edge_bytes()) + outside.needed_bytes + bytes;
+}
+
+void outside_reserve(uint64_t bytes)
+{
+    core_on_lack(make_room);
+    if (take(bytes) == CAPU_OK) {
+        outside.reserved_bytes += bytes;
+        outside.bytes += bytes;
+    }
+}
+
 CUresult outside_take(enum caller caller, const char *name, uint64_t bytes)
 {
+    uint64_t reserved;
     capu_status status;
     bool is_inside;
 
@@ -118,18 +156,22 @@ CUresult outside_take(enum caller caller, const char *name, uint64_t bytes)
         return DRIVER_SUCCESS;
     }
     core_on_lack(make_room);
+    reserved = caller != CALLER_LIBRARY         ? 0
+               : bytes < outside.reserved_bytes ? bytes
+                                                : outside.reserved_bytes;
+    outside.bytes -= reserved;
+    outside.reserved_bytes -= reserved;
     status = take(bytes);
     if (status == CAPU_OVER_BUDGET && make_room()) {
         status = take(bytes);
     }
     if (status == CAPU_OK) {
-        outside.bytes += bytes;
-        outside.peak_bytes =
-            outside.bytes > outside.peak_bytes ? outside.bytes : outside.peak_bytes;
+        add_bytes(bytes);
     } else {
         log_line("%s: %" PRIu64 " bytes do not fit the budget, of which such memory has %" PRIu64
-                 ": %s",
-                 name, bytes, outside.bytes, capu_status_text(status));
+                 ": %s; for what the program has done so far, --budget %" PRIu64 " would do",
+                 name, bytes, outside.bytes, capu_status_text(status), sufficient_budget(bytes));
+        note_needed(bytes);
     }
     leave(is_inside);
     return status == CAPU_OK ? DRIVER_SUCCESS : DRIVER_OUT_OF_MEMORY;
@@ -139,9 +181,7 @@ CUresult outside_take(enum caller caller, const char *name, uint64_t bytes)
 static void add_block(enum outside_kind kind, uint64_t handle, uint64_t bytes)
 {
     outside.needed_bytes += kind != OUTSIDE_SPARE ? bytes : 0;
-    if (outside.needed_bytes > outside.needed_peak_bytes) {
-        outside.needed_peak_bytes = outside.needed_bytes;
-    }
+    note_needed(0);
     if (array_reserve(&outside.blocks, &outside.block_capacity, outside.block_count + 1,
                       sizeof(outside.blocks[0]))) {
         outside.blocks[outside.block_count++] =
@@ -267,7 +307,12 @@ void outside_on_lack(void (*release)(void))
 
 uint64_t outside_bytes(void)
 {
-    return outside.bytes;
+    return outside.bytes - outside.reserved_bytes;
+}
+
+uint64_t outside_reserved_bytes(void)
+{
+    return outside.reserved_bytes;
 }
 
 uint64_t outside_peak_bytes(void)

@@ -24,6 +24,11 @@ enum outside_kind {
    there are not so many, and a line says so. The caller then makes the call, and: */
 CUresult outside_take(enum caller caller, const char *name, uint64_t bytes);
 
+/* Takes bytes from the budget that CUDA's libraries are likely to allocate, before they do. What
+   they allocate is no more taken then; where something of the program does not fit otherwise, the
+   rest goes back. No error if there are not so many. For the thread that has entered the core. */
+void outside_reserve(uint64_t bytes);
+
 /* notes what it has allocated, by its result, which it returns. If the call failed, the bytes go
    back to the budget. */
 CUresult outside_note(enum caller caller, CUresult result, enum outside_kind kind, uint64_t handle,
@@ -43,9 +48,10 @@ CUresult outside_unmapped(enum caller caller, CUresult result, uint64_t address,
    It is called once. For the thread that has entered the core. */
 void outside_on_lack(void (*release)(void));
 
-/* Now, and at most since the start; at most without what can be spared. For the thread that has
-   entered the core, or at the end. */
+/* Now, and at most since the start; at most without what can be spared; what is reserved in
+   addition. For the thread that has entered the core, or at the end. */
 uint64_t outside_bytes(void);
+uint64_t outside_reserved_bytes(void);
 uint64_t outside_peak_bytes(void);
 uint64_t outside_needed_bytes(void);
 

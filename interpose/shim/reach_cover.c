@@ -47,7 +47,7 @@ static void release(void)
     const struct real_calls *real = real_calls();
 
     memory.result = DRIVER_OUT_OF_MEMORY;
-    (void)outside_freed(CALLER_LIBRARY, real->cuMemFree_v2(memory.device), OUTSIDE_SPARE,
+    (void)outside_freed(CALLER_PROGRAM, real->cuMemFree_v2(memory.device), OUTSIDE_SPARE,
                         memory.device);
     (void)real->cuMemFreeHost(memory.host);
 }
@@ -67,13 +67,13 @@ static CUresult open_memory(void)
     result = passed_note(real->cuMemAllocHost_v2((void **)&memory.host, bytes),
                          "cuMemAllocHost_v2 for slices", bytes);
     if (result == DRIVER_SUCCESS) {
-        result = outside_take(CALLER_LIBRARY, name, bytes);
+        result = outside_take(CALLER_PROGRAM, name, bytes);
     }
     if (result != DRIVER_SUCCESS) {
         return result;
     }
     result = passed_note(real->cuMemAlloc_v2(&memory.device, bytes), name, bytes);
-    result = outside_note(CALLER_LIBRARY, result, OUTSIDE_SPARE, memory.device, bytes);
+    result = outside_note(CALLER_PROGRAM, result, OUTSIDE_SPARE, memory.device, bytes);
     if (result == DRIVER_SUCCESS) {
         outside_on_lack(release);
     }

@@ -167,6 +167,10 @@ static void write_memory(FILE *file, const capu_context *context)
     fprintf(file,
             "taken by others: %" PRIu64 " bytes of device memory at the end, at most %" PRIu64 "\n",
             outside_bytes(), outside_peak_bytes());
+    if (outside_reserved_bytes() > 0) {
+        fprintf(file, "reserved for libraries: %" PRIu64 " bytes of device memory at the end\n",
+                outside_reserved_bytes());
+    }
     fprintf(file, "host memory: %" PRIu64 " bytes\n", host);
     fprintf(file, "allocations at the end: %" PRIu64 " bytes, at most %" PRIu64 "\n", alloc_bytes(),
             alloc_peak_bytes());

@@ -107,6 +107,25 @@ START_TEST(test_memory_of_others)
 }
 END_TEST
 
+/* A workspace that cuBLAS allocates with its first product has room: it was reserved before, as far
+   as nothing of the program needed that. If there is none, the product may have other bits, so that
+   counts as not carried out. The report's floor would do. */
+START_TEST(test_workspace)
+{
+    expect("PTX_CUBLAS_LATE_WORKSPACE=1 PTX_DRIVER_CAPABILITY=80 " RUN
+           "--budget 8MiB --report /dev/stdout " PRODUCTS,
+           0, "\nreserved for libraries: 4128768 bytes of device memory at the end\n");
+    expect("PTX_CUBLAS_LATE_WORKSPACE=1 " RUN "--budget 200KiB --report /dev/stdout " PRODUCTS, 0,
+           "capuchin: cuMemAlloc_v2 by libraries of CUDA: 65536 bytes do not fit the budget, of "
+           "which such memory has 0: does not fit the budget; for what the program has done so "
+           "far, --budget 212992 would do\n");
+    check_contains(output, "\nnot carried out: 1 launches, copies and memsets\n");
+    check_contains(output, "\nfloor: 262144 bytes of device memory\n");
+    expect("PTX_CUBLAS_LATE_WORKSPACE=1 " RUN "--budget 262144 --report /dev/stdout " PRODUCTS, 0,
+           "\nnot carried out: 0 launches, copies and memsets\n");
+}
+END_TEST
+
 /* The report's, of iterations whose reports could be read: the last ones are missing. */
 static int guided_count(void)
 {
@@ -466,6 +485,7 @@ int main(void)
 
     tcase_add_test(cases, test_same_results);
     tcase_add_test(cases, test_memory_of_others);
+    tcase_add_test(cases, test_workspace);
     tcase_add_loop_test(cases, test_guided, 0, 3);
     tcase_add_test(cases, test_batches);
     tcase_add_loop_test(cases, test_ranges, 0, 2);

@@ -5,6 +5,19 @@
 
 enum { OWN_WORKSPACE_BYTES = 64 << 10, VERSION = 130000 };
 
+void handle_open_workspace(cublasHandle_t handle)
+{
+    if (handle->is_opened) {
+        return;
+    }
+    handle->is_opened = true;
+    if (blas_driver()->cuMemAlloc(&handle->own_workspace, OWN_WORKSPACE_BYTES) == CUDA_SUCCESS &&
+        handle->workspace == NULL) {
+        handle->workspace = (void *)(uintptr_t)handle->own_workspace;
+        handle->workspace_bytes = OWN_WORKSPACE_BYTES;
+    }
+}
+
 cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 {
     cublasStatus_t status = blas_enter();
@@ -17,12 +30,13 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
     if (made == NULL) {
         return handle == NULL ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_ALLOC_FAILED;
     }
-    if (blas_driver()->cuMemAlloc(&made->own_workspace, OWN_WORKSPACE_BYTES) != CUDA_SUCCESS) {
-        free(made);
-        return CUBLAS_STATUS_ALLOC_FAILED;
+    if (getenv("PTX_CUBLAS_LATE_WORKSPACE") == NULL) {
+        handle_open_workspace(made);
+        if (made->own_workspace == 0) {
+            free(made);
+            return CUBLAS_STATUS_ALLOC_FAILED;
+        }
     }
-    made->workspace = (void *)(uintptr_t)made->own_workspace;
-    made->workspace_bytes = OWN_WORKSPACE_BYTES;
     *handle = made;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -45,7 +59,9 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 {
     ENTER_HANDLE(handle);
-    (void)blas_driver()->cuMemFree(handle->own_workspace);
+    if (handle->own_workspace != 0) {
+        (void)blas_driver()->cuMemFree(handle->own_workspace);
+    }
     free(handle);
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -63,7 +79,7 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream)
     ENTER_HANDLE(handle);
     handle->stream = stream;
     handle->workspace = (void *)(uintptr_t)handle->own_workspace;
-    handle->workspace_bytes = OWN_WORKSPACE_BYTES;
+    handle->workspace_bytes = handle->own_workspace != 0 ? OWN_WORKSPACE_BYTES : 0;
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -11,6 +11,10 @@ struct cublasContext {
     CUdeviceptr own_workspace; /* allocated through the driver, as NVIDIA's library does */
     void *workspace;           /* what is used: its own or the program's */
     size_t workspace_bytes;
+    bool is_opened; /* its own workspace was allocated, or there was no room */
 };
+
+/* Allocates the handle's own workspace, if it has not been tried. */
+void handle_open_workspace(cublasHandle_t handle);
 
 #endif

@@ -46,6 +46,7 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
     if (status != CUBLAS_STATUS_SUCCESS) {
         return status;
     }
+    handle_open_workspace(handle);
     return blas_multiply(product, count, handle->stream);
 }
 
