@@ -29,9 +29,9 @@
 /* Enough for the largest GPUs: pages must not be larger without a budget than with one, because
    what counts as a small tensor depends on them, and with it what a run needs at least. */
 #define PAGES_MAX (1 << 17)
-/* Left to the program if the config names no budget: for its kernels and the workspaces of cuBLAS.
- */
-#define HEADROOM_MAX ((uint64_t)512 << 20)
+/* Left to the program if the config names no budget: for its kernels, and the code and workspaces
+   of cuBLAS, which alone may take a third of this. */
+#define HEADROOM_MAX ((uint64_t)1 << 30)
 #define HEADROOM_SHARE 16
 /* Virtual machines may get more memory within a second when they ask for it. */
 #define HOST_WAIT_NS ((uint64_t)2000000000)

@@ -180,8 +180,8 @@ static capu_status make_plan(struct plan_job *job, enum planner_effort effort)
             (uint64_t)((double)request.host_bytes * (double)job->host_bytes / (double)bytes);
     }
     return error_text_set(&job->error, CAPU_HOST_OVER_BUDGET,
-                          "no plan whose host copies fit %s of host memory; without copies, "
-                          "everything fits within %s",
+                          "no plan whose host copies fit %s of host memory "
+                          "(CAPUCHIN_HOST_BUDGET); without copies, everything fits within %s",
                           size_text(job->host_bytes).text,
                           size_text(job->trace_index->peak_bytes).text);
 }

@@ -89,7 +89,7 @@ typedef struct capu_config {
     uint32_t reserved; /* 0 */
 
     /* CAPUCHIN_BUDGET: device bytes that the library may hold, a hard limit. Default: the whole
-       device (host: the machine's memory; cuda: what is free, minus a sixteenth of it or 512 MiB,
+       device (host: the machine's memory; cuda: what is free, minus a sixteenth of it or 1 GiB,
        whichever is less, for the program itself) */
     uint64_t budget_bytes;
     /* CAPUCHIN_HOST_BUDGET: bytes of pinned host memory for evicted tensors, a hard limit. Default:

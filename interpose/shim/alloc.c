@@ -174,7 +174,8 @@ static bool is_too_much(size_t bytes)
     }
     log_line(
         "cuMemAlloc: %zu bytes more do not fit the budgets of device and host memory together: "
-        "--budget is %" PRIu64 ", --host-budget %" PRIu64 ", and %" PRIu64 " bytes are allocated",
+        "--budget is %" PRIu64 ", --host-budget (CAPUCHIN_HOST_BUDGET) %" PRIu64 ", and %" PRIu64
+        " bytes are allocated",
         bytes, config->budget_bytes, config->host_budget_bytes, allocations.bytes);
     return true;
 }

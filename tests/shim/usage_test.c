@@ -69,7 +69,8 @@ START_TEST(test_wrong_budgets)
     check_contains(output, " is more than the machine's memory of ");
     expect(RUN "--budget 600KiB --host-budget 4KiB " WORK " train", 1,
            "capuchin: cuMemAlloc: 262144 bytes more do not fit the budgets of device and host "
-           "memory together: --budget is 614400, --host-budget 4096, and 524288 bytes are "
+           "memory together: --budget is 614400, --host-budget (CAPUCHIN_HOST_BUDGET) 4096, and "
+           "524288 bytes are "
            "allocated\n");
 }
 END_TEST
