@@ -74,6 +74,7 @@ enum { BLAS_POINTERS_ON_HOST = 0 };
        c, ldc, stride_c, count))
 #define BLAS_WRAPPED(X)          \
     BLAS_PRODUCTS(X)             \
+    BLAS_TYPED_PRODUCTS(X)       \
     BLAS_VECTORS(X, S, s, float) \
     BLAS_VECTORS(X, D, d, double)
 #define BLAS_PRODUCTS(X)                                                                           \
@@ -92,6 +93,16 @@ enum { BLAS_POINTERS_ON_HOST = 0 };
        unsigned type_b, int ldb, const float *beta, void *c, unsigned type_c, int ldc),            \
       (handle, transpose_a, transpose_b, m, n, k, alpha, a, type_a, lda, b, type_b, ldb, beta, c,  \
        type_c, ldc))                                                                               \
+    X(cublasLtMatmul,                                                                              \
+      (cublasLtHandle handle, void *description, const void *alpha, const void *a, void *layout_a, \
+       const void *b, void *layout_b, const void *beta, const void *c, void *layout_c, void *d,    \
+       void *layout_d, const void *algorithm, void *workspace, size_t workspace_bytes,             \
+       CUstream stream),                                                                           \
+      (handle, description, alpha, a, layout_a, b, layout_b, beta, c, layout_c, d, layout_d,       \
+       algorithm, workspace, workspace_bytes, stream))
+
+/* Matrices of any type. */
+#define BLAS_TYPED_PRODUCTS(X)                                                                     \
     X(cublasGemmEx,                                                                                \
       (cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n, int k,     \
        const void *alpha, const void *a, unsigned type_a, int lda, const void *b, unsigned type_b, \
@@ -105,14 +116,7 @@ enum { BLAS_POINTERS_ON_HOST = 0 };
        const void *b, unsigned type_b, int ldb, long long stride_b, const void *beta, void *c,     \
        unsigned type_c, int ldc, long long stride_c, int count, unsigned compute, int algorithm),  \
       (handle, transpose_a, transpose_b, m, n, k, alpha, a, type_a, lda, stride_a, b, type_b, ldb, \
-       stride_b, beta, c, type_c, ldc, stride_c, count, compute, algorithm))                       \
-    X(cublasLtMatmul,                                                                              \
-      (cublasLtHandle handle, void *description, const void *alpha, const void *a, void *layout_a, \
-       const void *b, void *layout_b, const void *beta, const void *c, void *layout_c, void *d,    \
-       void *layout_d, const void *algorithm, void *workspace, size_t workspace_bytes,             \
-       CUstream stream),                                                                           \
-      (handle, description, alpha, a, layout_a, b, layout_b, beta, c, layout_c, d, layout_d,       \
-       algorithm, workspace, workspace_bytes, stream))
+       stride_b, beta, c, type_c, ldc, stride_c, count, compute, algorithm))
 
 /* X(symbol, parameters): called, but not wrapped. */
 #define BLAS_CALLED(X)                                                       \

@@ -8,28 +8,9 @@
  */
 #include "interpose/shim/core.h"
 #include "interpose/shim/log.h"
+#include "interpose/shim/nccl_calls.h"
 #include "interpose/shim/next.h"
 #include "interpose/shim/symbol.h"
-
-typedef struct ncclComm *ncclComm_t;
-typedef struct {
-    char internal[128];
-} ncclUniqueId;
-
-enum nccl_result { NCCL_SYSTEM_ERROR = 2, NCCL_INVALID_USAGE = 5 };
-
-/* X(symbol, parameters, arguments, ranks) */
-#define NCCL_CALLS(X)                                                                              \
-    X(ncclCommInitRank, (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank),                 \
-      (comm, ranks, id, rank), ranks)                                                              \
-    X(ncclCommInitRankConfig,                                                                      \
-      (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank, void *config),                     \
-      (comm, ranks, id, rank, config), ranks)                                                      \
-    X(ncclCommInitRankScalable,                                                                    \
-      (ncclComm_t * comm, int ranks, int rank, int ids, ncclUniqueId *list, void *config),         \
-      (comm, ranks, rank, ids, list, config), ranks)                                               \
-    X(ncclCommInitAll, (ncclComm_t * comms, int devices, const int *list), (comms, devices, list), \
-      devices)
 
 static int refuse(const char *name, int ranks)
 {
