@@ -183,6 +183,7 @@ static bool is_too_much(size_t bytes)
 static CUresult take(size_t bytes, uint64_t *address)
 {
     struct allocation allocation = {.bytes = bytes};
+    capu_status status;
     CUresult result;
     size_t place;
 
@@ -192,7 +193,11 @@ static CUresult take(size_t bytes, uint64_t *address)
         return DRIVER_OUT_OF_MEMORY;
     }
     allocation.born = iteration_allocate(core_context());
-    result = core_result(take_block(bytes, &allocation.block), "cuMemAlloc");
+    status = take_block(bytes, &allocation.block);
+    while (status == CAPU_OVER_BUDGET && core_make_room()) {
+        status = take_block(bytes, &allocation.block);
+    }
+    result = core_result(status, "cuMemAlloc");
     if (result == DRIVER_SUCCESS && !ordinals_take(&allocations.ordinals, &allocation.ordinal)) {
         (void)capu_free(core_context(), allocation.block);
         result = DRIVER_OUT_OF_MEMORY;

@@ -95,7 +95,7 @@ static CUresult copy_by_library(const struct copy *copy, bool from_is_ours)
 {
     capu_status status = copy_once(copy, from_is_ours);
 
-    if (status == CAPU_OVER_BUDGET && cut_noted(core_context())) {
+    while (status == CAPU_OVER_BUDGET && core_make_room()) {
         status = copy_once(copy, from_is_ours);
     }
     return core_result(status, from_is_ours ? "copy on the device" : "upload");

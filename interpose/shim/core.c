@@ -376,6 +376,11 @@ static capu_status issue(capu_op *op, capu_status (*call)(capu_context *, const 
     return status;
 }
 
+bool core_make_room(void)
+{
+    return cut_noted(core.context) || (core.make_room != NULL && core.make_room());
+}
+
 void core_note_undone(void)
 {
     (void)__atomic_fetch_add(&core.undone, 1, __ATOMIC_RELAXED);

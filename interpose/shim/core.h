@@ -97,6 +97,10 @@ CUresult core_wait(void);
 void core_watch(void (*begun)(const char *name, const capu_operand *operands, size_t count),
                 void (*ended)(void));
 
+/* After a call of the library has failed for want of room: makes some, by cuts that were noted, or
+   at the cost of others. False: it cannot, and the call need not be tried again. */
+bool core_make_room(void);
+
 /* Sets what is asked to make room when the operands of an access do not fit the budget; false: it
    cannot. */
 void core_on_lack(bool (*make_room)(void));

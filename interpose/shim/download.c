@@ -101,7 +101,7 @@ static CUresult enqueue_inside(const struct stage *stage, const struct piece *pi
     }
     floor_note(core_context(), &need, 1);
     status = capu_download_async(core_context(), to, need.address, piece->bytes);
-    if (status == CAPU_OVER_BUDGET && cut_noted(core_context())) {
+    while (status == CAPU_OVER_BUDGET && core_make_room()) {
         status = capu_download_async(core_context(), to, need.address, piece->bytes);
     }
     return core_settle(core_result(status, "download"));

@@ -46,9 +46,10 @@ static capu_status zero(uint64_t to, uint64_t bytes)
 {
     capu_status status = capu_zero(core_context(), (void *)(uintptr_t)to, bytes);
 
-    return status == CAPU_OVER_BUDGET && cut_noted(core_context())
-               ? capu_zero(core_context(), (void *)(uintptr_t)to, bytes)
-               : status;
+    while (status == CAPU_OVER_BUDGET && core_make_room()) {
+        status = capu_zero(core_context(), (void *)(uintptr_t)to, bytes);
+    }
+    return status;
 }
 
 /* The bytes that it sets. */

@@ -115,6 +115,9 @@ START_TEST(test_workspace)
     expect("PTX_CUBLAS_LATE_WORKSPACE=1 PTX_DRIVER_CAPABILITY=80 " RUN
            "--budget 8MiB --report /dev/stdout " PRODUCTS,
            0, "\nreserved for libraries: 4128768 bytes of device memory at the end\n");
+    expect("PTX_CUBLAS_LATE_WORKSPACE=1 PTX_DRIVER_CAPABILITY=80 " RUN
+           "--budget 4120KiB --report /dev/stdout " PRODUCTS,
+           0, "\nnot carried out: 0 launches, copies and memsets\n");
     expect("PTX_CUBLAS_LATE_WORKSPACE=1 " RUN "--budget 200KiB --report /dev/stdout " PRODUCTS, 0,
            "capuchin: cuMemAlloc_v2 by libraries of CUDA: 65536 bytes do not fit the budget, of "
            "which such memory has 0: does not fit the budget; for what the program has done so "
