@@ -118,13 +118,13 @@ int fake_enter(enum fake_cudart_call call)
         is_lost = fake.fault.is_sticky;
     }
     fake_unlock();
+    if (is_lost) {
+        fake_lose(error); /* ends waits for a value, too */
+    }
     if (is_lost || was_lost) {
         /* Nothing runs on a lost device any more, so the program may free memory that pending work
            would use: what one stream lost it with may have left work of others running. */
         fake_drain();
-    }
-    if (is_lost) {
-        fake_lose(error);
     }
     return error;
 }
@@ -329,6 +329,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **entry, u
     }
         FAKE_DRIVER_CALLS(FIND)
         FAKE_DRIVER_CONTEXT_CALLS(FIND)
+        FAKE_DRIVER_WAIT_CALLS(FIND)
 #undef FIND
     }
     /* If the symbol is not found, the call still succeeds; only *result and *entry show it. */

@@ -9,6 +9,8 @@
  * - a copy to or from memory without access loses the device when the stream reaches it;
  * - a copy is rejected if only part of its host memory is pinned, and it loses the device if that
  *   memory is unpinned before the copy has run;
+ * - a stream waits for a value in pinned memory, or in device memory with access; if that memory
+ * goes away meanwhile, the device is lost; a capture refuses such a wait;
  * - streams and events belong to the device that was current, memory to the one it was created on;
  * - while a stream is captured, what CUDA refuses then is refused, and invalidates the capture: see
  *   fake_capture.c. Nodes of a graph that no edge orders run beside each other.
@@ -71,7 +73,8 @@
     X(cuMemUnmap)                          \
     X(cuMemSetAccess)                      \
     X(cuMemAddressReserve)                 \
-    X(cuMemAddressFree)
+    X(cuMemAddressFree)                    \
+    X(cuStreamWaitValue32)
 
 #define FAKE_CUDART_ENUMERATOR(name) FAKE_##name,
 enum fake_cudart_call { FAKE_CUDART_CALLS(FAKE_CUDART_ENUMERATOR) FAKE_CUDART_CALL_COUNT };

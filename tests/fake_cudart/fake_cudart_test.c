@@ -278,6 +278,79 @@ START_TEST(host_memory_can_be_registered_only_once)
 }
 END_TEST
 
+/* Pinned memory with a flag in it, and a stream. */
+static _Atomic uint32_t *flag;
+static cudaStream_t waiting;
+
+static void set_up_wait(void)
+{
+    set_up();
+    IS(cudaHostAlloc((void **)&flag, PAGE, 0), cudaSuccess);
+    IS(cudaStreamCreateWithFlags(&waiting, cudaStreamNonBlocking), cudaSuccess);
+    atomic_store(flag, 0);
+}
+
+START_TEST(a_stream_waits_for_a_value_and_others_go_on)
+{
+    cudaStream_t other;
+
+    set_up_wait();
+    IS(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
+    IS(cuMemMap(range, PAGE, 0, handles[0], 0), CUDA_SUCCESS);
+    IS(cuMemSetAccess(range, PAGE, &access_of_device, 1), CUDA_SUCCESS);
+    for (unsigned way = CU_STREAM_WAIT_VALUE_GEQ; way <= CU_STREAM_WAIT_VALUE_NOR; way++) {
+        const uint32_t values[] = {8, 7, 1, 0}; /* what ends the wait for 7, or for any bit of it */
+        void *to = (void *)(uintptr_t)range;
+
+        atomic_store(flag, way == CU_STREAM_WAIT_VALUE_NOR ? UINT32_MAX : 0);
+        IS(cuStreamWaitValue32(waiting, (uintptr_t)flag, 7, way), CUDA_SUCCESS);
+        IS(cudaMemsetAsync(to, (int)way + 1, 4, waiting), cudaSuccess);
+        IS(cudaMemsetAsync((char *)to + 4, (int)way + 1, 4, other), cudaSuccess);
+        IS(cudaStreamSynchronize(other), cudaSuccess);
+        IS(cudaStreamQuery(waiting), cudaErrorNotReady);
+        ck_assert_uint_eq(((const unsigned char *)to)[0], way);
+        ck_assert_uint_eq(((const unsigned char *)to)[4], way + 1);
+        atomic_store(flag, values[way]);
+        IS(cudaStreamSynchronize(waiting), cudaSuccess);
+        ck_assert_uint_eq(((const unsigned char *)to)[0], way + 1);
+    }
+    IS(cuStreamWaitValue32(waiting, range, 4, CU_STREAM_WAIT_VALUE_AND), CUDA_SUCCESS);
+    IS(cudaStreamSynchronize(waiting), cudaSuccess);
+}
+END_TEST
+
+START_TEST(a_wait_for_a_value_needs_memory_of_cuda)
+{
+    static uint32_t pageable;
+
+    set_up_wait();
+    IS(cuStreamWaitValue32(waiting, (uintptr_t)&pageable, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamWaitValue32(waiting, (uintptr_t)flag + 1, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamWaitValue32(waiting, range, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamWaitValue32(waiting, (uintptr_t)flag, 1, 4), CUDA_ERROR_INVALID_VALUE);
+    IS(cudaStreamBeginCapture(waiting, cudaStreamCaptureModeRelaxed), cudaSuccess);
+    IS(cuStreamWaitValue32(waiting, (uintptr_t)flag, 1, 0), cudaErrorStreamCaptureUnsupported);
+}
+END_TEST
+
+START_TEST(a_wait_for_a_value_ends_when_its_memory_goes_or_the_device_is_lost)
+{
+    const struct fake_cudart_fault fault = {
+        .call = FAKE_cudaSetDevice, .number = 1, .error = cudaErrorUnknown, .is_sticky = true};
+
+    set_up_wait();
+    IS(cuStreamWaitValue32(waiting, (uintptr_t)flag, 1, 0), CUDA_SUCCESS);
+    IS(cudaFreeHost((void *)(uintptr_t)flag), cudaSuccess);
+    IS(cudaStreamSynchronize(waiting), cudaErrorIllegalAddress);
+    set_up_wait();
+    IS(cuStreamWaitValue32(waiting, (uintptr_t)flag, 1, 0), CUDA_SUCCESS);
+    fake_cudart_arm(&fault);
+    IS(cudaSetDevice(0), cudaErrorUnknown);
+    IS(cudaStreamSynchronize(waiting), cudaErrorUnknown);
+    fake_cudart_reset(NULL);
+}
+END_TEST
+
 START_TEST(faults_occur_as_armed)
 {
     struct fake_cudart_fault fault = {
@@ -328,6 +401,9 @@ int main(void)
     tcase_add_test(cases, registered_memory_must_be_unregistered_before_it_is_unmapped);
     tcase_add_test(cases, calls_newer_than_the_driver_are_not_found);
     tcase_add_test(cases, host_memory_can_be_registered_only_once);
+    tcase_add_test(cases, a_stream_waits_for_a_value_and_others_go_on);
+    tcase_add_test(cases, a_wait_for_a_value_needs_memory_of_cuda);
+    tcase_add_test(cases, a_wait_for_a_value_ends_when_its_memory_goes_or_the_device_is_lost);
     tcase_add_test(cases, faults_occur_as_armed);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

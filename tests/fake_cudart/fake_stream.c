@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { STREAMS_MAX = 256 }; /* more than any test has at once */
 
@@ -46,6 +47,48 @@ static bool can_touch(const struct item *item)
     return can;
 }
 
+/* What a stream can wait for. Pre: the lock is held. */
+static bool can_wait_for(const void *address)
+{
+    return fake_is_pinned(address, sizeof(uint32_t)) || fake_has_access(address, sizeof(uint32_t));
+}
+
+static bool has_value(const struct item *item)
+{
+    uint32_t now = __atomic_load_n((const uint32_t *)item->to, __ATOMIC_ACQUIRE);
+
+    switch (item->flags) {
+    case CU_STREAM_WAIT_VALUE_EQ:
+        return now == item->value;
+    case CU_STREAM_WAIT_VALUE_AND:
+        return (now & item->value) != 0;
+    case CU_STREAM_WAIT_VALUE_NOR:
+        return ~(now | item->value) != 0;
+    default:
+        return (int32_t)(now - item->value) >= 0;
+    }
+}
+
+/* Waits for the value. False: the device was lost meanwhile, or the memory has gone. */
+static bool wait_for_value(const struct item *item)
+{
+    const struct timespec pause = {.tv_nsec = 20000};
+
+    for (;;) {
+        bool can_go_on;
+        bool is_there = false;
+
+        fake_lock();
+        can_go_on = fake.sticky == 0 && can_wait_for(item->to);
+        is_there = can_go_on && has_value(item);
+        fake_unlock();
+        if (is_there || !can_go_on) {
+            return is_there;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
 /* Runs on the stream's thread. */
 static capu_status execute(capu_stream stream, const void *arguments)
 {
@@ -55,6 +98,8 @@ static capu_status execute(capu_stream stream, const void *arguments)
     (void)stream;
     if (item->kind == ITEM_KERNEL) {
         status = item->kernel(item->stream, item->arguments);
+    } else if (item->kind == ITEM_WAIT) {
+        status = wait_for_value(item) ? CAPU_OK : CAPU_DEVICE_LOST;
     } else if (!can_touch(item)) {
         status = CAPU_DEVICE_LOST;
     } else if (item->kind == ITEM_COPY) {
@@ -443,6 +488,31 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
         return fake_leave(cudaErrorInvalidResourceHandle);
     }
     return fake_leave(issue(stream, &item));
+}
+
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                             unsigned int flags)
+{
+    struct item item = {.kind = ITEM_WAIT,
+                        .to = (void *)(uintptr_t)address,
+                        .bytes = sizeof(uint32_t),
+                        .value = value,
+                        .flags = flags};
+    bool can_wait;
+    int error;
+
+    FAKE_DRIVER_ENTER(cuStreamWaitValue32);
+    error = fake_capture_forbids_stream(stream);
+    if (error != 0) {
+        return (CUresult)error;
+    }
+    fake_lock();
+    can_wait = address % sizeof(uint32_t) == 0 && can_wait_for(item.to);
+    fake_unlock();
+    if (!can_wait || flags > CU_STREAM_WAIT_VALUE_NOR) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return (CUresult)issue(stream, &item);
 }
 
 int fake_cudart_device_of(capu_stream stream)

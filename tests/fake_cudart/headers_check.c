@@ -25,6 +25,7 @@ FAKE_DRIVER_ALLOCATION_TYPES(SAME_VALUE)
 FAKE_DRIVER_HANDLE_TYPES(SAME_VALUE)
 FAKE_DRIVER_ACCESS_FLAGS(SAME_VALUE)
 FAKE_DRIVER_GRANULARITIES(SAME_VALUE)
+FAKE_DRIVER_WAIT_FLAGS(SAME_VALUE)
 
 /* The cuda device treats errors of the runtime and of the driver alike. */
 #define SAME_IN_BOTH(runtime, driver) _Static_assert((int)(runtime) == (int)(driver), #runtime);
@@ -76,3 +77,8 @@ FAKE_DRIVER_CALLS(SAME_DRIVER_CALL)
     extern CUresult name parameters;        \
     _Static_assert(__builtin_types_compatible_p(PFN_##name##_v4000, CUresult(*) parameters), #name);
 FAKE_DRIVER_CONTEXT_CALLS(SAME_CONTEXT_CALL)
+#define SAME_WAIT_CALL(name, parameters)                                                      \
+    extern CUresult name parameters;                                                          \
+    _Static_assert(__builtin_types_compatible_p(PFN_##name##_v11070, CUresult(*) parameters), \
+                   #name);
+FAKE_DRIVER_WAIT_CALLS(SAME_WAIT_CALL)

@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-enum item_kind { ITEM_COPY, ITEM_SET, ITEM_KERNEL, ITEM_RECORD };
+enum item_kind { ITEM_COPY, ITEM_SET, ITEM_KERNEL, ITEM_RECORD, ITEM_WAIT };
 
 /* Work for a stream. */
 struct item {
@@ -20,6 +20,8 @@ struct item {
     size_t bytes;
     enum cudaMemcpyKind direction;
     int byte;
+    uint32_t value; /* to wait for, in the 4 bytes at `to` */
+    unsigned flags; /* how that is compared */
     capu_run_function kernel;
     const void *arguments;
     struct CUevent_st *event; /* to be recorded */

@@ -5,6 +5,7 @@
 #include "fake_cuda_calls.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define FAKE_CUDA_ENUMERATOR(name, value) name = value,
 typedef enum { FAKE_DRIVER_ERRORS(FAKE_CUDA_ENUMERATOR) } CUresult;
@@ -13,8 +14,11 @@ typedef enum { FAKE_DRIVER_ALLOCATION_TYPES(FAKE_CUDA_ENUMERATOR) } CUmemAllocat
 typedef enum { FAKE_DRIVER_HANDLE_TYPES(FAKE_CUDA_ENUMERATOR) } CUmemAllocationHandleType;
 typedef enum { FAKE_DRIVER_ACCESS_FLAGS(FAKE_CUDA_ENUMERATOR) } CUmemAccess_flags;
 typedef enum { FAKE_DRIVER_GRANULARITIES(FAKE_CUDA_ENUMERATOR) } CUmemAllocationGranularity_flags;
+enum { FAKE_DRIVER_WAIT_FLAGS(FAKE_CUDA_ENUMERATOR) };
 
 typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef uint32_t cuuint32_t;
 typedef unsigned long long CUdeviceptr;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
@@ -44,6 +48,7 @@ typedef struct {
 #define FAKE_DRIVER_DECLARATION(name, parameters) CUresult name parameters;
 FAKE_DRIVER_CALLS(FAKE_DRIVER_DECLARATION)
 FAKE_DRIVER_CONTEXT_CALLS(FAKE_DRIVER_DECLARATION)
+FAKE_DRIVER_WAIT_CALLS(FAKE_DRIVER_DECLARATION)
 #undef FAKE_DRIVER_DECLARATION
 
 #endif

@@ -109,6 +109,11 @@
     X(CU_MEM_ACCESS_FLAGS_PROT_READ, 1) \
     X(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, 3)
 #define FAKE_DRIVER_GRANULARITIES(X) X(CU_MEM_ALLOC_GRANULARITY_MINIMUM, 0)
+#define FAKE_DRIVER_WAIT_FLAGS(X)  \
+    X(CU_STREAM_WAIT_VALUE_GEQ, 0) \
+    X(CU_STREAM_WAIT_VALUE_EQ, 1)  \
+    X(CU_STREAM_WAIT_VALUE_AND, 2) \
+    X(CU_STREAM_WAIT_VALUE_NOR, 3)
 
 /* X(struct type, field, offset), and X(type, bytes) */
 #define FAKE_DRIVER_FIELDS(X)                       \
@@ -206,5 +211,10 @@
     X(cuMemAddressReserve, (CUdeviceptr * address, size_t bytes, size_t alignment,                 \
                             CUdeviceptr hint, unsigned long long flags))                           \
     X(cuMemAddressFree, (CUdeviceptr address, size_t bytes))
+
+/* The same for a call that has had its present form since CUDA 11.7. */
+#define FAKE_DRIVER_WAIT_CALLS(X) \
+    X(cuStreamWaitValue32,        \
+      (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags))
 
 #endif
