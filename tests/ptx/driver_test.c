@@ -386,6 +386,38 @@ START_TEST(captured_work_runs_at_each_launch)
 }
 END_TEST
 
+START_TEST(a_stream_waits_for_a_value)
+{
+    _Atomic uint32_t *flag;
+    uint32_t got[2] = {0};
+    CUstream stream;
+    CUdeviceptr at;
+
+    start();
+    at = take(8);
+    ck_assert_int_eq(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemHostAlloc((void **)&flag, 4, 0), CUDA_SUCCESS);
+    for (unsigned way = CU_STREAM_WAIT_VALUE_GEQ; way <= CU_STREAM_WAIT_VALUE_NOR; way++) {
+        const uint32_t values[] = {8, 7, 1, 0}; /* what ends the wait for 7, or for any bit of it */
+
+        atomic_store(flag, way == CU_STREAM_WAIT_VALUE_NOR ? UINT32_MAX : 0);
+        ck_assert_int_eq(cuStreamWaitValue32(stream, (uintptr_t)flag, 7, way), CUDA_SUCCESS);
+        ck_assert_int_eq(cuMemsetD32Async(at, way + 1, 2, stream), CUDA_SUCCESS);
+        usleep(2000);
+        ck_assert_int_eq(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+        atomic_store(flag, values[way]);
+        ck_assert_int_eq(cuMemcpyDtoHAsync_v2(got, at, 8, stream), CUDA_SUCCESS);
+        ck_assert_int_eq(cuStreamSynchronize(stream), CUDA_SUCCESS);
+        ck_assert_uint_eq(got[1], way + 1);
+    }
+    ck_assert_int_eq(cuStreamWaitValue32(stream, at, 4, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
+    ck_assert_int_eq(cuStreamWaitValue32(stream, at + 2, 7, 0), CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(cuStreamWaitValue32(stream, (uintptr_t)got, 7, 0), CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(cuStreamWaitValue32(stream, at, 7, 4), CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(cuStreamSynchronize(stream), CUDA_SUCCESS);
+}
+END_TEST
+
 START_TEST(what_is_not_supported_is_refused)
 {
     CUresult (*create)(void *, unsigned);
@@ -418,6 +450,7 @@ int main(void)
     tcase_add_test(tcase, foreign_memory_is_used_only_if_allowed);
     tcase_add_test(tcase, a_child_is_refused);
     tcase_add_test(tcase, captured_work_runs_at_each_launch);
+    tcase_add_test(tcase, a_stream_waits_for_a_value);
     tcase_add_test(tcase, what_is_not_supported_is_refused);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

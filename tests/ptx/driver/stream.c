@@ -332,6 +332,47 @@ CUresult host_make(const CUDA_HOST_NODE_PARAMS *params, void **block, size_t *by
     return CUDA_SUCCESS;
 }
 
+struct value_wait {
+    CUdeviceptr address;
+    cuuint32_t value;
+    unsigned flags;
+};
+
+/* What the value waits for is stored by the host, or by work that was issued before. */
+static CUresult wait_for_value(void *block)
+{
+    const struct value_wait *wait = block;
+    const struct timespec pause = {.tv_nsec = 20000};
+
+    for (;;) {
+        uint32_t now =
+            __atomic_load_n((const uint32_t *)(uintptr_t)wait->address, __ATOMIC_ACQUIRE);
+        bool is_there = wait->flags == CU_STREAM_WAIT_VALUE_EQ    ? now == wait->value
+                        : wait->flags == CU_STREAM_WAIT_VALUE_AND ? (now & wait->value) != 0
+                        : wait->flags == CU_STREAM_WAIT_VALUE_NOR
+                            ? ~(now | wait->value) != 0
+                            : (int32_t)(now - wait->value) >= 0;
+
+        if (is_there) {
+            return CUDA_SUCCESS;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags)
+{
+    const struct value_wait wait = {address, value, flags};
+    uint64_t number;
+
+    ENTER_STREAM(stream, address % sizeof(value) == 0 && flags <= CU_STREAM_WAIT_VALUE_NOR &&
+                             host_memory_is_reachable(address, sizeof(value)));
+    if (stream_is_capturing(stream)) {
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return stream_issue(stream, wait_for_value, &wait, sizeof(wait), &number);
+}
+
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument)
 {
     const struct host_call call = {.function = function, .argument = argument};

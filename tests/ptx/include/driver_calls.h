@@ -332,6 +332,9 @@
     X(cuStreamAttachMemAsync, , 6000, 7000, _ptsz,                                                 \
       (CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags),                        \
       (PER_THREAD(stream), address, bytes, flags))                                                 \
+    X(cuStreamWaitValue32, , 8000, 8000, _ptsz,                                                    \
+      (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags),                    \
+      (PER_THREAD(stream), address, value, flags))                                                 \
     X(cuLaunchHostFunc, , 10000, 10000, _ptsz,                                                     \
       (CUstream stream, CUhostFn function, void *argument),                                        \
       (PER_THREAD(stream), function, argument))
@@ -389,7 +392,6 @@
     X(cuStreamBeginCaptureToGraph, , 12030, 12030, _ptsz)          \
     X(cuStreamGetCaptureInfo, _v3, 12030, 12030, _ptsz)            \
     X(cuStreamUpdateCaptureDependencies, _v2, 12030, 12030, _ptsz) \
-    X(cuStreamWaitValue32, _v2, 11070, 11070, _ptsz)               \
     X(cuStreamWaitValue64, _v2, 11070, 11070, _ptsz)               \
     X(cuStreamWriteValue32, _v2, 11070, 11070, _ptsz)              \
     X(cuStreamWriteValue64, _v2, 11070, 11070, _ptsz)              \

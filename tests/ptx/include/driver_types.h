@@ -23,6 +23,7 @@ enum { DRIVER_ATTRIBUTES(DRIVER_ENUMERATOR) };
 
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
+typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;

@@ -154,6 +154,10 @@
     X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                          \
     X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                               \
     X(CU_EVENT_RECORD_EXTERNAL, 1)                                     \
+    X(CU_STREAM_WAIT_VALUE_GEQ, 0)                                     \
+    X(CU_STREAM_WAIT_VALUE_EQ, 1)                                      \
+    X(CU_STREAM_WAIT_VALUE_AND, 2)                                     \
+    X(CU_STREAM_WAIT_VALUE_NOR, 3)                                     \
     X(CU_GRAPH_NODE_TYPE_KERNEL, 0)                                    \
     X(CU_GRAPH_NODE_TYPE_MEMCPY, 1)                                    \
     X(CU_GRAPH_NODE_TYPE_MEMSET, 2)                                    \
