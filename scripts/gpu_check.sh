@@ -547,7 +547,7 @@ part_facts() {
 }
 
 part_facts2() {
-    measure facts2 6 8 2 4 9 10 12
+    measure facts2 6 8 2 4 9 10 12 13
 }
 
 # bench PART NAME SCRIPT...: runs a script that prints a table and appends JSON lines to a given file.

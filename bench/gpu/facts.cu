@@ -357,6 +357,7 @@ static const struct {
     {2, facts_aliases},
     {3, facts_call_costs},
     {9, facts_captured_iteration},
+    {13, facts_waits},
     {10, facts_fresh_handles},
     {12, facts_limits},
 };
@@ -385,10 +386,10 @@ int main(int argc, char **argv)
             return print_cublas();
         } else if (strcmp(argv[i], "--probe") == 0) {
             wanted |= 1;
-        } else if (atoi(argv[i]) >= 1 && atoi(argv[i]) <= 12) {
+        } else if (atoi(argv[i]) >= 1 && atoi(argv[i]) <= 13) {
             wanted |= UINT32_C(1) << atoi(argv[i]);
         } else {
-            fprintf(stderr, "usage: %s [--json] [--quick] [--probe | --cublas] [1..12]...\n",
+            fprintf(stderr, "usage: %s [--json] [--quick] [--probe | --cublas] [1..13]...\n",
                     argv[0]);
             return 2;
         }

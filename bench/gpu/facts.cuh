@@ -30,6 +30,7 @@
     X(cuMemUnmap)                    \
     X(cuMemSetAccess)                \
     X(cuMemGetAllocationGranularity) \
+    X(cuStreamWaitValue32)           \
     X(cuGetErrorName)
 
 struct facts_driver {
@@ -111,5 +112,6 @@ void facts_interference(struct facts *facts);
 void facts_events(struct facts *facts);
 void facts_pinned(struct facts *facts);
 void facts_captured_iteration(struct facts *facts);
+void facts_waits(struct facts *facts);
 
 #endif

@@ -65,7 +65,7 @@ for part in $parts; do
     grep -q "\"part\":\"$part\",\"name\":\"[^\"]*\",\"result\":\"ok\"" "$out/gpu_check.jsonl" ||
         fail "$part is not among the results"
 done
-for number in 1 2 3 4 5 6 7 8 9 10 12; do
+for number in 1 2 3 4 5 6 7 8 9 10 12 13; do
     grep -q "\"fact\":$number," "$out/gpu_check.jsonl" || fail "no fact $number among the results"
 done
 grep -q '"table":"interference".*"copies":"both"' "$out/gpu_check.jsonl" || fail "no table of interference"
