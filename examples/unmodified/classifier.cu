@@ -5,7 +5,8 @@
 //     classifier [STEPS]
 //
 // The images are made up: class c is a bright stripe at position c, with noise. Prints the loss of
-// each step and a checksum of the weights.
+// each step and a checksum of the weights. The macros CLASSIFIER_WIDTH and CLASSIFIER_LAYERS make
+// it larger.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -22,12 +23,19 @@
         }                                                                    \
     } while (0)
 
+#ifndef CLASSIFIER_WIDTH
+#define CLASSIFIER_WIDTH 96
+#endif
+#ifndef CLASSIFIER_LAYERS
+#define CLASSIFIER_LAYERS 6
+#endif
+
 const int kSide = 16;
 const int kPixels = kSide * kSide;
 const int kClasses = 10;
 const int kBatch = 64;
-const int kWidth = 96;
-const int kLayers = 6;
+const int kWidth = CLASSIFIER_WIDTH;
+const int kLayers = CLASSIFIER_LAYERS;
 const int kTile = 16;
 
 // out[m][n] = a * b, or the transpose of either; added to what is there if `accumulate`.
@@ -368,6 +376,7 @@ int main(int count, char **arguments)
                                                              device_labels, kBatch, kClasses);
         backward(layers, device_images);
         update(layers);
+        CUDA_CHECK(cudaDeviceSynchronize());
         CUDA_CHECK(cudaMemcpy(&result, loss, sizeof(result), cudaMemcpyDeviceToHost));
         printf("step %d: loss %.6f\n", step, result);
     }
@@ -380,5 +389,6 @@ int main(int count, char **arguments)
     CUDA_CHECK(cudaFree(losses));
     CUDA_CHECK(cudaFree(loss));
     CUDA_CHECK(cudaFree(device_labels));
+    CUDA_CHECK(cudaDeviceReset());
     return 0;
 }

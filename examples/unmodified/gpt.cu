@@ -5,7 +5,8 @@
 //
 //     gpt [STEPS]
 //
-// Prints the loss of each step and a checksum of the parameters.
+// Prints the loss of each step and a checksum of the parameters. The macros GPT_BATCH, GPT_LENGTH,
+// GPT_CHANNELS, GPT_HEADS and GPT_LAYERS make it larger.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -35,14 +36,31 @@
         }                                                                             \
     } while (0)
 
-const int kBatch = 4;
-const int kLength = 32;
+#ifndef GPT_BATCH
+#define GPT_BATCH 4
+#endif
+#ifndef GPT_LENGTH
+#define GPT_LENGTH 32
+#endif
+#ifndef GPT_CHANNELS
+#define GPT_CHANNELS 48
+#endif
+#ifndef GPT_HEADS
+#define GPT_HEADS 3
+#endif
+#ifndef GPT_LAYERS
+#define GPT_LAYERS 2
+#endif
+
+const int kBatch = GPT_BATCH;
+const int kLength = GPT_LENGTH;
 const int kRows = kBatch * kLength;
-const int kChannels = 48;
-const int kHeads = 3;
+const int kChannels = GPT_CHANNELS;
+const int kHeads = GPT_HEADS;
 const int kHead = kChannels / kHeads;
-const int kLayers = 2;
+const int kLayers = GPT_LAYERS;
 const int kVocabulary = 64;
+const float kScale = 1.0f / sqrtf(kHead); // of scores
 
 static cublasHandle_t cublas;
 static cudaStream_t stream;
@@ -243,7 +261,7 @@ static void forward(const Parameters &p, Activations &a, const int *tokens)
                                              w.ln1_bias, kChannels);
         linear(l.qkv, l.ln1, w.qkv_weight, w.qkv_bias, kChannels, 3 * kChannels);
         split_heads<<<blocks(n), 128, 0, stream>>>(l.q, l.k, l.v, l.qkv, kLength, kHeads, kHead, n);
-        per_head(l.scores, CUBLAS_OP_T, CUBLAS_OP_N, kLength, kLength, kHead, 0.25f, l.k, kHead,
+        per_head(l.scores, CUBLAS_OP_T, CUBLAS_OP_N, kLength, kLength, kHead, kScale, l.k, kHead,
                  l.q, kHead);
         softmax_causal<<<blocks(rows), 128, 0, stream>>>(l.attention, l.scores, kLength, rows);
         per_head(l.values, CUBLAS_OP_N, CUBLAS_OP_N, kHead, kLength, kLength, 1.0f, l.v, kHead,
@@ -279,9 +297,9 @@ static void attention_backward(LayerActivations &l, Gradients &g)
              l.attention, kLength);
     softmax_causal_backward<<<blocks(rows), 128, 0, stream>>>(g.scores, g.attention, l.attention,
                                                               kLength, rows);
-    per_head(g.q, CUBLAS_OP_N, CUBLAS_OP_N, kHead, kLength, kLength, 0.25f, l.k, kHead, g.scores,
+    per_head(g.q, CUBLAS_OP_N, CUBLAS_OP_N, kHead, kLength, kLength, kScale, l.k, kHead, g.scores,
              kLength);
-    per_head(g.k, CUBLAS_OP_N, CUBLAS_OP_T, kHead, kLength, kLength, 0.25f, l.q, kHead, g.scores,
+    per_head(g.k, CUBLAS_OP_N, CUBLAS_OP_T, kHead, kLength, kLength, kScale, l.q, kHead, g.scores,
              kLength);
     split_heads_backward<<<blocks(n), 128, 0, stream>>>(g.qkv, g.q, g.k, g.v, kLength, kHeads,
                                                         kHead, n);
