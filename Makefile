@@ -54,7 +54,7 @@ kernel-slices: release ## what is known before launches about the kernels here a
 gpu-check: packages-test release ## tests, measurements and benches on this machine's GPU (OPTIONS="--quick")
 	@scripts/gpu_check.sh $(OPTIONS)
 
-gpu-bundle: packages-test release ## what gpu-check needs on another machine, in build/gpu-bundle
+gpu-bundle: packages-test release ## what gpu-check needs on another machine, in build/gpu-bundle.tar.xz
 	@scripts/gpu_bundle.sh build build/gpu-bundle
 
 install: lib ## install that under PREFIX (default /usr/local); DESTDIR is obeyed

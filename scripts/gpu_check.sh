@@ -7,7 +7,7 @@
 #   --minutes N    after N minutes starts no step and ends the one that is running, as skipped
 #   --seconds N    the same in seconds
 #   --tiny         sizes for testing this script with a fake GPU; times are not judged
-#   --bin DIR      uses the programs in a folder made by `make gpu-bundle`, and builds nothing
+#   --bin DIR      uses a folder made by `make gpu-bundle`, and builds nothing
 #   --only A,B     runs only these parts (see --list)
 #   --call N       one of three shares of a quick run, each of at most nine minutes: 1, 2 or 3
 #   --sim          runs the examples on the sim device with a GPU's pages: are their budgets possible?
@@ -112,7 +112,10 @@ finish() {
     rm -rf "$work"
 }
 trap finish EXIT
-page=$(cd "$(dirname "$0")" && pwd)/gpu_report.sh
+here=$(cd "$(dirname "$0")" && pwd)
+page=$here/gpu_report.sh
+# shellcheck source=scripts/gpu_libraries.sh
+. "$here/gpu_libraries.sh" || exit 1
 if [ -z "$bin" ]; then
     commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null)
     programs=$root/build/bin
@@ -122,38 +125,16 @@ if [ -z "$bin" ]; then
     fashion=/usr/share/datasets/fashion-mnist
 else
     commit=$(cat "$bin/commit" 2>/dev/null)
-    programs=$bin
-    tests=$bin
-    helpers=$bin
+    programs=$bin/bin
+    tests=$bin/bin
+    helpers=$bin/bin
     data=$bin/data
     fashion=$bin/data/fashion
-    chmod +x "$bin"/* 2>/dev/null # copying may have lost the permission
-    mkdir "$work/lib"
-    for library in "$bin"/lib/*; do
-        [ -e "$library" ] || continue
-        name=${library##*/}
-        # The machine's own library takes precedence, since other programs here need that one.
-        ldconfig -p 2>/dev/null | grep -q "[[:space:]]${name%.gz} " || cp "$library" "$work/lib/"
-    done
-    gunzip -q "$work"/lib/*.gz 2>/dev/null
-    export LD_LIBRARY_PATH=$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    chmod +x "$bin"/bin/* 2>/dev/null # copying may have lost the permission
+    use_libraries "$bin" "$work/lib"
 fi
 
-# Adds cuBLAS from the toolkit or from a Python package to the search path of the loader.
-find_cublas() {
-    local folder
-
-    for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib \
-        $(LD_LIBRARY_PATH=$original_path python3 -c 'import glob, sys
-for path in sys.path:
-    print(*glob.glob(path + "/nvidia/*/lib"))' 2>/dev/null); do
-        if ls "$folder"/libcublas.so.* >/dev/null 2>&1; then
-            LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
-        fi
-    done
-    export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
-}
-find_cublas
+find_cublas "$original_path"
 
 probe() {
     if [ ! -x "$programs/gpu_facts" ]; then

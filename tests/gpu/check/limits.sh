@@ -13,7 +13,7 @@ fail() {
     exit 1
 }
 
-rm -rf "$work" && mkdir -p "$work/bin/lib" "$work/bin/data" "$work/tools" || exit 1
+rm -rf "$work" && mkdir -p "$work/bundle/bin" "$work/bundle/data" "$work/tools" || exit 1
 export CHECK_CLOCK=$work/clock
 export CALLS=$work/calls
 export HOW
@@ -41,11 +41,11 @@ for tool in compute-sanitizer nvidia-smi; do
 done
 for program in gpu_facts gpu_claims train_gpt train_fashion train_cnn capuchin drop_in_cuda_plain drop_in_cuda_drop_in \
     kernels_gpu_test device_contract_gpu_test budgets.sh batches.sh; do
-    printf '#!/bin/sh\nexit 1\n' >"$work/bin/$program"
+    printf '#!/bin/sh\nexit 1\n' >"$work/bundle/bin/$program"
 done
-chmod +x "$work/tools"/* "$work/bin"/*_* "$work/bin"/*.sh "$work/bin/capuchin"
-echo text >"$work/bin/data/text.txt"
-touch "$work/bin/data/fashion"
+chmod +x "$work"/{tools,bundle/bin}/*
+echo text >"$work/bundle/data/text.txt"
+touch "$work/bundle/data/fashion"
 
 # parts_of CALL: the parts that the script says belong to it.
 parts_of() {
@@ -59,7 +59,7 @@ for HOW in $ways; do
         echo 0 >"$CHECK_CLOCK"
         : >"$CALLS"
         # As docs/gpu.md has it, by a relative path.
-        (cd "$root" && PATH=$work/tools:$PATH scripts/gpu_check.sh --bin "$work/bin" --out "$work/out" --call $call \
+        (cd "$root" && PATH=$work/tools:$PATH scripts/gpu_check.sh --bin "$work/bundle" --out "$work/out" --call $call \
             >"$work/log" 2>&1)
         took=$(<"$CHECK_CLOCK")
         [ "$took" -le 540 ] || fail "call $call takes $took s if all programs $HOW: $(cat "$CALLS")"

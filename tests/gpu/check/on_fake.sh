@@ -7,7 +7,8 @@ set -u
 root=$1
 programs=$2
 work=$3
-bin=$work/bin
+bundle=$work/bundle
+bin=$bundle/bin
 out=$work/out
 fashion=/usr/share/datasets/fashion-mnist
 
@@ -16,7 +17,7 @@ fail() {
     exit 1
 }
 
-rm -rf "$work" && mkdir -p "$bin/lib" "$bin/data" || exit 1
+rm -rf "$work" && mkdir -p "$bin" "$bundle/data" || exit 1
 for program in train_gpt train_fashion train_cnn gpu_claims gpu_facts; do
     ln -s "$programs/tests/${program}_on_fake" "$bin/$program" || exit 1
 done
@@ -35,14 +36,14 @@ END
 chmod +x "$bin/kernels_gpu_test"
 ln -s "$programs/tests/device_contract_cuda_test" "$bin/device_contract_gpu_test"
 ln -s "$root"/bench/gpu/*.sh "$root"/bench/gpu/*.py "$bin/"
-ln -s "$programs"/data/*.txt "$bin/data/"
-[ -e "$fashion" ] && ln -s "$fashion" "$bin/data/fashion"
-echo 0123abc >"$bin/commit"
+ln -s "$programs"/data/*.txt "$bundle/data/"
+[ -e "$fashion" ] && ln -s "$fashion" "$bundle/data/fashion"
+echo 0123abc >"$bundle/commit"
 # The batch for passive mode was found beforehand; that for guided mode with more host memory than there is.
-printf 'gpt-tiny passive 1300KiB 1 2\ngpt-tiny guided 1300KiB 1000000000000000 2\n' >"$bin/batches"
+printf 'gpt-tiny passive 1300KiB 1 2\ngpt-tiny guided 1300KiB 1000000000000000 2\n' >"$bundle/batches"
 
 check() {
-    "$root/scripts/gpu_check.sh" --bin "$bin" --out "$out" --tiny "$@" >"$work/log" 2>&1
+    "$root/scripts/gpu_check.sh" --bin "$bundle" --out "$out" --tiny "$@" >"$work/log" 2>&1
 }
 
 # has_line PATTERN: some line of the table matches.
@@ -197,7 +198,7 @@ grep -q '"host":"Linux .* cores' "$out/gpu_check.jsonl" || fail "no machine amon
 # An option without a value is bad usage (exit code 2), not a failure of the machine.
 for options in --only "--only ," --out --call "--call 4"; do
     # shellcheck disable=SC2086 # words on purpose
-    "$root/scripts/gpu_check.sh" --bin "$bin" $options >"$work/log" 2>&1
+    "$root/scripts/gpu_check.sh" --bin "$bundle" $options >"$work/log" 2>&1
     [ $? -eq 2 ] || fail "$options without a value is not 2: $(cat "$work/log")"
 done
 check --only facts --seconds 08 || fail "--seconds 08 is rejected: $(cat "$work/log")"
