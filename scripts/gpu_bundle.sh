@@ -1,6 +1,7 @@
 #!/bin/bash
 # scripts/gpu_bundle.sh BUILD FOLDER: makes FOLDER and FOLDER.tar.xz, with everything that
-# `gpu_check.sh --bin FOLDER` needs on a machine that has only a GPU: nothing is compiled there.
+# `gpu_first.sh FOLDER` and `gpu_check.sh --bin FOLDER` need on a machine that has only a GPU: nothing is
+# compiled there.
 #
 #   bin/           programs, stripped, and scripts
 #   lib/           libcapuchin, the plug-in with the cuda device, and what the programs need besides
@@ -42,7 +43,7 @@ ldd "$folder"/bin/* "$folder"/lib/*.so "$folder"/lib/capuchin/libcapuchin-*.so |
     done || exit 1
 strip "$folder"/lib/{,capuchin/}libcapuchin*.so* || exit 1
 
-cp "$root"/scripts/gpu_{check,libraries,report}.sh "$root"/bench/gpu/*.sh "$root"/bench/gpu/*.py "$folder/bin/" || exit 1
+cp "$root"/scripts/gpu_{check,first,libraries,report}.sh "$root"/bench/gpu/*.sh "$root"/bench/gpu/*.py "$folder/bin/" || exit 1
 cp "$build"/data/*.txt "$folder/data/bible-kjv.txt" || exit 1
 # The search for the largest batches needs no GPU. Of the machine's memory, 40 GiB may be pinned.
 if [ "${BATCHES:-}" != skip ]; then
