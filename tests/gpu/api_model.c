@@ -85,9 +85,14 @@ void tensor_expect(const struct tensor *tensor, const char *what)
 
     ck_assert_ptr_nonnull(got);
     OK(capu_download(context, got, tensor->device, tensor->bytes));
-    for (size_t i = 0; i < tensor->bytes && memcmp(got, tensor->mirror, tensor->bytes) != 0; i++) {
-        ck_assert_msg(got[i] == tensor->mirror[i], "%s: byte %zu of %zu is %u, not %u", what, i,
-                      tensor->bytes, got[i], tensor->mirror[i]);
+    if (memcmp(got, tensor->mirror, tensor->bytes) != 0) {
+        size_t first = 0;
+
+        while (got[first] == tensor->mirror[first]) {
+            first++;
+        }
+        ck_abort_msg("%s: byte %zu of %zu is %u, not %u", what, first, tensor->bytes, got[first],
+                     tensor->mirror[first]);
     }
     free(got);
 }
