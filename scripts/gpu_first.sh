@@ -152,6 +152,7 @@ machine() {
     nvidia-smi
     nvidia-smi -q -d CLOCK,PERFORMANCE,PAGE_RETIREMENT 2>/dev/null | head -n 60
     uname -a
+    ldd --version | head -n 1
     nproc
     head -n 3 /proc/meminfo
     ls -l /dev/nvidia* /usr/local/nvidia 2>/dev/null
