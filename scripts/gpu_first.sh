@@ -340,7 +340,7 @@ for program in unmodified_classifier unmodified_gpt; do # the static runtime; th
 done
 for number in 1 3 7 5; do call "20-fact-$number" 20 fact $number; done
 call 30-budgets 120 budgets
-call 31-claims 75 check_claims
+call 31-claims 100 check_claims
 KERNELS_SMALL=1 step 40-kernels 60 "$bin/kernels_gpu_test"
 call 41-strict 30 limited strict passive --strict
 call 42-drop-in 30 drop_in

@@ -37,7 +37,7 @@ first() {
     rm -rf "$out"
     env PATH="$work/tools:$PATH" "$@" "$root/scripts/gpu_first.sh" "$bundle" "$out" "$seconds" >"$work/log" 2>&1
     code=$?
-    [ $((SECONDS - begin)) -le $((seconds + 2)) ] || fail "it took $((SECONDS - begin)) s, of $seconds"
+    [ $((SECONDS - begin)) -le $((seconds + 5)) ] || fail "it took $((SECONDS - begin)) s, of $seconds"
     [ -s "$out/all.log" ] && tar tzf "$out/logs.tar.gz" >"$work/kept" || fail "it left no logs"
 }
 
@@ -110,20 +110,19 @@ grep -q '^> another loss' "$out/all.log" && grep -q '^> other bytes' "$out/all.l
 tail -n 1 "$work/log" | grep -q 'run again: STEPS="06-train-passive 13-unmodified_classifier-passive"$' ||
     fail "it does not say what to run again"
 
-# Programs that do not start, and a step that hangs: the others run, and all ends in time.
+# Programs that do not start, and a step that hangs: all ends in time, and each step has a line.
 for program in train_gpt unmodified_classifier unmodified_gpt gpu_claims kernels_gpu_test; do
     script $program 'echo "it does not start" >&2' 'exit 1'
 done
 script api_gpu_test 'sleep 100'
 script gpu_facts 'exit 0'
-first 12 "${fake[@]}" STEPS="02 03 04 4 5"
+first 14 "${fake[@]}" STEPS="02 04 4 5"
 [ $code -eq 1 ] || fail "it passed with programs that do not start"
 ended FAILED 02-plug-in 'it does not start'
 ended FAILED 02-why
-ended ok 03-contract
 ended LATE 04-api
 ended skipped 50-memcheck 'the time is up'
-[ "$(grep -c -e -why "$out/summary.tsv")" -ge 1 ] || fail "nothing was looked into"
+[ "$(wc -l <"$out/summary.tsv")" -eq 15 ] || fail "some step has no line"
 tail -n 1 "$work/log" | grep -q 'STEPS="02-plug-in 04-api .* 50-memcheck"$' || fail "it does not say what to run again"
 
 # The programs for a GPU, without a driver: skipped or failed, each with the reason.
