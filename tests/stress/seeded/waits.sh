@@ -8,7 +8,7 @@ root=$PWD
 first=${1:-1} last=${2:-1000}
 copy=$root/build/seeded
 export TEST_EFFORT=${TEST_EFFORT:-5} CK_TIMEOUT_MULTIPLIER=20
-suites=(order guided_program random_program graph_program_cuda guided_program_cuda random_program_cuda)
+suites=(order guided_program random_program graph_program_cuda order_cuda guided_program_cuda random_program_cuda)
 api=(strict budget split realloc uploads downloads unplaced small graphs returns returns_cuda graphs_cuda)
 
 mkdir -p "$copy"
