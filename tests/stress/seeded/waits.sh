@@ -28,11 +28,15 @@ programs_of() {
 mapfile -t stress < <(programs_of "${suites[@]/#order/api_order}")
 mapfile -t calls < <(programs_of "${api[@]/#/api_}")
 
-# find_fault: prints the first program that fails, and how.
+# find_fault: prints the first program that fails, and how. Each is built when its turn comes.
 find_fault() {
     local program name message
 
     for program in "${stress[@]}" "${calls[@]}"; do
+        if ! ninja -C out "$program" >out.log 2>&1; then
+            echo "**does not build** |"
+            return
+        fi
         if ! timeout 900 "out/$program" >run.log 2>&1; then
             name=${program#tests/}
             message=$(sed -n 's/^[^ ]*:[FE]:[^:]*:[^:]*:[0-9]*: //p' run.log | head -1 | cut -c1-60)
@@ -42,7 +46,6 @@ find_fault() {
     done
 }
 
-ninja -C out "${stress[@]}" "${calls[@]}" >out.log 2>&1 || { tail -30 out.log; exit 2; }
 missed=0
 number=0
 echo "| wait that is left out | file | found first by | how |"
@@ -58,13 +61,11 @@ while IFS=$'\t' read -r what file from to; do
         missed=$((missed + 1))
         continue
     fi
-    if ninja -C out "${stress[@]}" "${calls[@]}" >out.log 2>&1; then
-        found=$(find_fault)
-    else
-        found="**does not build** |"
-        missed=$((missed + 1))
-    fi
-    [ -n "$found" ] || { found="**nothing** |"; missed=$((missed + 1)); }
+    found=$(find_fault)
+    case $found in
+    '') found="**nothing** |" missed=$((missed + 1)) ;;
+    *build*) missed=$((missed + 1)) ;;
+    esac
     echo "| $what | $file | $found |"
     cp was "$file"
 done <"$root/tests/stress/seeded/waits.txt"
