@@ -37,6 +37,7 @@ struct slab {
     struct slab *resting_after; /* in the list of slabs with resting slots */
     size_t taken_count;
     size_t resting_count;
+    uint64_t turn;     /* in which it was in use last */
     size_t first_word; /* no word of `used` before this has a free slot */
     bool is_listed;
     uint64_t *used;    /* one bit per slot: taken or resting; bits after the last slot are set */
@@ -61,12 +62,13 @@ struct slabs {
     struct slab_class classes[SLAB_SIZES_MAX]; /* one per size */
     struct table by_address;                   /* from the address of each mapping to the slab */
     size_t slab_count;
-    size_t used_count;     /* of them: a slot is taken or rests */
-    size_t used_bytes;     /* of these slots */
-    size_t used_peak;      /* since the last slabs_turn */
-    size_t used_peak_once; /* between that and the one before */
-    bool is_spread;        /* new slabs are */
-    struct slab *resting;  /* slabs with resting slots */
+    size_t used_count;      /* of them: a slot is taken or rests */
+    size_t used_bytes;      /* of these slots */
+    uint64_t turn;          /* counts calls of slabs_turn */
+    size_t turn_count;      /* slabs that have been in use in this turn */
+    size_t turn_count_once; /* and in the one before */
+    bool is_spread;         /* new slabs are */
+    struct slab *resting;   /* slabs with resting slots */
 };
 
 /* For assertions. */
@@ -214,6 +216,7 @@ capu_status slabs_create(struct device *device, struct pages *pages, struct rang
     slabs->pages = pages;
     slabs->ranges = ranges;
     slabs->page_bytes = (size_t)device->capabilities.page_bytes;
+    slabs->turn = 1; /* a new slab was in use in turn 0 */
     set_up_classes(slabs);
     *out = slabs;
     return CAPU_OK;
@@ -322,6 +325,7 @@ static bool slab_destroy(struct slabs *slabs, struct slab *slab)
     for (size_t i = 0; i < slab->mapping_count; i++) {
         table_remove(&slabs->by_address, key_of(slabs, slab->address) + i * slabs->page_bytes);
     }
+    slabs->turn_count -= slab->turn == slabs->turn;
     slabs->slab_count--;
     free(slab);
     return true;
@@ -355,10 +359,10 @@ bool slabs_needs_page(const struct slabs *slabs, size_t bytes)
     return class_of != NULL && class_of->first == NULL;
 }
 
-static void note_used(struct slabs *slabs)
+static void note_turn(struct slabs *slabs, struct slab *slab)
 {
-    slabs->used_count++;
-    slabs->used_peak = slabs->used_count > slabs->used_peak ? slabs->used_count : slabs->used_peak;
+    slabs->turn_count += slab->turn != slabs->turn;
+    slab->turn = slabs->turn;
 }
 
 static void take_slot(struct slabs *slabs, struct slab *slab, size_t slot)
@@ -367,7 +371,8 @@ static void take_slot(struct slabs *slabs, struct slab *slab, size_t slot)
 
     ASSERT(slab->is_listed && slot < slab->class_of->slot_count && !has_bit(slab->used, slot));
     if (is_unused(slab)) {
-        note_used(slabs);
+        slabs->used_count++;
+        note_turn(slabs, slab);
     }
     slabs->used_bytes += slab->class_of->slot_bytes;
     slab->used[slot / WORD_BITS] |= UINT64_C(1) << (slot % WORD_BITS);
@@ -466,17 +471,18 @@ void slabs_settle(struct slabs *slabs)
     ASSERT_EXPENSIVE(is_sound(slabs));
 }
 
-size_t slabs_trim(struct slabs *slabs, size_t count)
+size_t slabs_trim(struct slabs *slabs, bool is_all)
 {
     size_t trimmed = 0;
 
     for (size_t i = 0; i < slabs->sizes.count; i++) {
         struct slab *slab = slabs->classes[i].last;
 
-        while (slab != NULL && trimmed < count) {
+        while (slab != NULL) {
             struct slab *before = slab->before;
 
-            if (is_unused(slab) && slab_destroy(slabs, slab)) {
+            if (is_unused(slab) && (is_all || slab->turn + 1 < slabs->turn) &&
+                slab_destroy(slabs, slab)) {
                 trimmed++;
             }
             slab = before;
@@ -529,19 +535,33 @@ size_t slabs_used_bytes(const struct slabs *slabs)
 
 size_t slabs_kept_count(const struct slabs *slabs)
 {
-    return slabs->used_peak > slabs->used_peak_once ? slabs->used_peak : slabs->used_peak_once;
+    return slabs->turn_count > slabs->turn_count_once ? slabs->turn_count : slabs->turn_count_once;
 }
 
+/* A slab has several mappings, but counts once. */
 void slabs_turn(struct slabs *slabs)
 {
-    slabs->used_peak_once = slabs->used_peak;
-    slabs->used_peak = slabs->used_count;
+    slabs->turn++;
+    slabs->turn_count_once = slabs->turn_count;
+    slabs->turn_count = 0;
+    for (size_t i = 0; i < slabs->by_address.capacity; i++) {
+        const struct table_entry *entry = &slabs->by_address.entries[i];
+
+        if (entry->key != TABLE_NO_KEY) {
+            struct slab *slab = (struct slab *)(uintptr_t)entry->value;
+
+            if (!is_unused(slab)) {
+                note_turn(slabs, slab);
+            }
+        }
+    }
 }
 
 void slabs_restart(struct slabs *slabs)
 {
-    slabs->used_peak_once = 0;
-    slabs->used_peak = slabs->used_count;
+    slabs_turn(slabs);
+    slabs_turn(slabs);
+    slabs->turn_count_once = 0;
 }
 
 static const char *check_slab(const struct slabs *slabs, const struct slab *slab)
@@ -648,8 +668,8 @@ bool slabs_validate(const struct slabs *slabs, const char **what)
             used_bytes += (slab->taken_count + slab->resting_count) * slab->class_of->slot_bytes;
         }
     }
-    if (breach == NULL &&
-        (used != slabs->used_count || used_bytes != slabs->used_bytes || used > slabs->used_peak)) {
+    if (breach == NULL && (used != slabs->used_count || used_bytes != slabs->used_bytes ||
+                           used > slabs->turn_count)) {
         breach = "used slabs are counted wrongly";
     }
     if (breach == NULL && (count != slabs->slab_count || mappings != slabs->by_address.count)) {

@@ -46,9 +46,10 @@ bool slabs_give(struct slabs *slabs, void *address);
 /* Slots given back before this call may be taken again. */
 void slabs_settle(struct slabs *slabs);
 
-/* Gives back at most `count` pages of slabs in which every slot is free and none rests. Pre: the
-   compute stream has passed the last use of their slots. Returns how many pages. */
-size_t slabs_trim(struct slabs *slabs, size_t count);
+/* Gives back the pages of slabs in which every slot is free and none rests: of all, or only of
+   those that were not in use since the second to last call of slabs_turn. Pre: the compute stream
+   has passed the last use of their slots. Returns how many pages. */
+size_t slabs_trim(struct slabs *slabs, bool is_all);
 
 /* Start of the taken slot that holds the address (interior addresses too), NULL if none does. */
 void *slabs_find(const struct slabs *slabs, const void *address);
@@ -70,8 +71,9 @@ size_t slabs_used_count(const struct slabs *slabs);
 /* The bytes of taken and resting slots. */
 size_t slabs_used_bytes(const struct slabs *slabs);
 
-/* The most used pages since the second to last call of slabs_turn: what the program is expected to
-   need again soon. Before the second call, since slabs_restart. */
+/* How many slabs were in use since the second to last call of slabs_turn, at once or one after the
+   other, the most of the two turns: what the program is expected to need again soon. slabs_restart
+   forgets those that are not in use. */
 size_t slabs_kept_count(const struct slabs *slabs);
 void slabs_turn(struct slabs *slabs);
 void slabs_restart(struct slabs *slabs);

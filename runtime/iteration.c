@@ -18,6 +18,11 @@
 #include "runtime/recovery.h"
 #include "runtime/settle.h"
 
+/* Slabs are kept for what the last so many iterations have needed, or up to twice as many. Fewer
+   would be given back and taken again where kinds of iterations alternate, each time at other
+   addresses, which plans for these iterations may need. */
+enum { SLAB_ITERATIONS = 32 };
+
 /* Makes transient tensors undefined: discards their contents on the device and on the host. */
 static void forget_transients(capu_context *context)
 {
@@ -205,7 +210,9 @@ capu_status iteration_close(capu_context *context)
     tracker_close(context, position);
     ranges_settle(context->ranges);
     slabs_settle(context->slabs);
-    slabs_turn(context->slabs);
+    if (context->iteration % SLAB_ITERATIONS == 0) {
+        slabs_turn(context->slabs);
+    }
     page_census_settle(&context->census);
     end(context);
     return CAPU_OK;

@@ -31,6 +31,7 @@ struct label_record {
     bool has_lost; /* an iteration has read what a plan had discarded: plans keep more from then on
                     */
     uint64_t guided_floor_bytes; /* of what was planned for last; 0: not known */
+    bool was_short;              /* a plan was discarded that left too few pages to small tensors */
     bool was_displaced;          /* a plan was discarded for others since the last one was added */
 };
 

@@ -46,13 +46,26 @@ static void *propose(const capu_context *context, uint64_t bytes)
     return context->label != NULL ? address_memo_propose(&context->label->addresses, bytes) : NULL;
 }
 
+/* The active plan has left no page for a small tensor. The next one leaves it, so it is planned
+   again, but once: iterations of other kinds may need more small tensors than those that are
+   planned. */
+static void note_short(capu_context *context)
+{
+    struct label_record *label =
+        label_records_find(&context->labels, context->active->guide->label);
+
+    if (label != NULL && !label->was_short) {
+        label->was_short = true;
+        context->active->feedback.is_wrong = true;
+    }
+}
+
 static capu_status make_room_for_slab(capu_context *context)
 {
-    bool is_short = context->active != NULL && pages_available(context->pages) == 0;
     capu_status status;
 
-    if (is_short) {
-        context->active->feedback.is_wrong = true; /* the next plan leaves a page for it */
+    if (context->active != NULL && pages_available(context->pages) == 0) {
+        note_short(context);
     }
     status = pager_leave_guide_for(context, 1);
     if (status == CAPU_OK) {

@@ -47,24 +47,16 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     return strict_wait_evicted(context, departure);
 }
 
-/* Gives back at most `count` pages of empty slabs, after the work that used them. False: none. */
-static bool trim_slabs(capu_context *context, size_t count, capu_status *status)
+/* Gives back the pages of empty slabs, after the work that used them: of all, or of those that the
+   program has not needed for a while. False: none. */
+static bool trim_slabs(capu_context *context, bool is_all, capu_status *status)
 {
-    if (count == 0) {
+    if (!is_all && slabs_page_count(context->slabs) <= slabs_kept_count(context->slabs)) {
         return false;
     }
     *status = failure_check(context, lane_synchronize(&context->compute),
                             "waiting for the last use of small tensors");
-    return *status == CAPU_OK && slabs_trim(context->slabs, count) > 0;
-}
-
-/* Empty slabs that the program has not needed for a while. */
-static size_t spare_slabs(const capu_context *context)
-{
-    size_t count = slabs_page_count(context->slabs);
-    size_t kept = slabs_kept_count(context->slabs);
-
-    return count > kept ? count - kept : 0;
+    return *status == CAPU_OK && slabs_trim(context->slabs, is_all) > 0;
 }
 
 capu_status pager_leave_guide_for(capu_context *context, size_t page_count)
@@ -85,7 +77,7 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
         if (status != CAPU_OK || pages_available(context->pages) >= page_count) {
             break;
         }
-        if (trim_slabs(context, spare_slabs(context), &status) || status != CAPU_OK) {
+        if (trim_slabs(context, false, &status) || status != CAPU_OK) {
             continue;
         }
         if (pages_available(context->pages) + context->departures.leaving_pages < page_count) {
@@ -95,7 +87,7 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
             status = pager_evict(context, victim);
         } else if (departures_any(context)) {
             status = departures_wait_oldest(context);
-        } else if (!trim_slabs(context, SIZE_MAX, &status) && status == CAPU_OK) {
+        } else if (!trim_slabs(context, true, &status) && status == CAPU_OK) {
             status = failure_set(context, CAPU_OVER_BUDGET,
                                  "%zu more pages are needed, and nothing is left to evict: "
                                  "%zu of %zu pages are always resident",

@@ -153,10 +153,10 @@ START_TEST(trim_releases_only_free_slabs)
             ck_assert(slabs_give(ground.slabs, list[i]));
         }
     }
-    ck_assert_uint_eq(slabs_trim(ground.slabs, SIZE_MAX), 0); /* not settled yet */
+    ck_assert_uint_eq(slabs_trim(ground.slabs, true), 0); /* not settled yet */
     slabs_settle(ground.slabs);
     CHECK_VALID(slabs_validate, ground.slabs);
-    ck_assert_uint_eq(slabs_trim(ground.slabs, SIZE_MAX), LIMIT / 2);
+    ck_assert_uint_eq(slabs_trim(ground.slabs, true), LIMIT / 2);
     ck_assert_uint_eq(slabs_page_count(ground.slabs), LIMIT / 2);
     ck_assert_uint_eq(pages_available(ground.pages), LIMIT / 2);
     ck_assert_int_eq(slabs_take_at(ground.slabs, list[2], PAGE / 2), CAPU_NOT_READY);
@@ -167,8 +167,8 @@ START_TEST(trim_releases_only_free_slabs)
 }
 END_TEST
 
-/* A slab is in use while one of its slots is taken or rests. What is kept is the most of two turns.
- */
+/* A slab is in use while one of its slots is taken or rests. What is kept was in use in the last
+   two turns. */
 START_TEST(used_slabs_are_counted)
 {
     struct ground ground;
@@ -195,12 +195,21 @@ START_TEST(used_slabs_are_counted)
     ck_assert_uint_eq(slabs_used_count(ground.slabs), 2);
     slabs_turn(ground.slabs);
     ck_assert_uint_eq(slabs_kept_count(ground.slabs), 2);
-    ck_assert_uint_eq(slabs_trim(ground.slabs, 1), 1);
-    ck_assert_uint_eq(slabs_page_count(ground.slabs), 3);
+    ck_assert_uint_eq(slabs_trim(ground.slabs, false), 2);
+    ck_assert_uint_eq(slabs_page_count(ground.slabs), 2);
     ck_assert(slabs_give(ground.slabs, list[0]));
     slabs_settle(ground.slabs);
     slabs_restart(ground.slabs);
     ck_assert_uint_eq(slabs_kept_count(ground.slabs), 1);
+    /* Two that are in use one after the other are kept, both. */
+    for (size_t bytes = PAGE / 4; bytes > PAGE / 16; bytes /= 2) {
+        ck_assert_int_eq(slabs_take(ground.slabs, bytes, &list[0]), CAPU_OK);
+        ck_assert(slabs_give(ground.slabs, list[0]));
+        slabs_settle(ground.slabs);
+        ck_assert_uint_eq(slabs_used_count(ground.slabs), 1);
+    }
+    ck_assert_uint_eq(slabs_kept_count(ground.slabs), 3);
+    ck_assert_uint_eq(slabs_trim(ground.slabs, false), 1);
     CHECK_VALID(slabs_validate, ground.slabs);
     ground_finish(&ground);
 }
@@ -259,7 +268,7 @@ START_TEST(slots_never_overlap)
                 held[i].bytes = held[i].rests ? 0 : held[i].bytes;
                 held[i].rests = false;
             }
-            slabs_trim(ground.slabs, SIZE_MAX);
+            slabs_trim(ground.slabs, true);
         } else if (one->bytes == 0) {
             take_one(ground.slabs, one, bytes, &state);
         } else if (!one->rests) {
@@ -346,7 +355,7 @@ static capu_status churn(struct ground *ground, bool is_spread)
         if (i % 20 == 19) {
             slabs_settle(ground->slabs);
             ranges_settle(ground->ranges);
-            slabs_trim(ground->slabs, SIZE_MAX);
+            slabs_trim(ground->slabs, true);
         }
     }
     return status;
