@@ -25,7 +25,8 @@
 static inline capu_status order_access(struct lane *compute, const struct tensor *tensor,
                                        uint32_t role)
 {
-    capu_status status = lane_follow(compute, tensor->ready);
+    /* Most operands have no copy to follow, which costs no call. */
+    capu_status status = tensor->ready.lane != NULL ? lane_follow(compute, tensor->ready) : CAPU_OK;
 
     return status == CAPU_OK && role != CAPU_READ ? lane_follow(compute, tensor->left) : status;
 }
