@@ -7,7 +7,7 @@ cd "${0%/*}/../../.." || exit 2
 root=$PWD
 first=${1:-1} last=${2:-1000}
 copy=$root/build/seeded
-export TEST_EFFORT=${TEST_EFFORT:-5} CK_TIMEOUT_MULTIPLIER=20
+export TEST_EFFORT=${TEST_EFFORT:-5} CK_TIMEOUT_MULTIPLIER=4
 suites=(order guided_program random_program graph_program_cuda order_cuda guided_program_cuda random_program_cuda)
 api=(strict budget split realloc uploads downloads unplaced small graphs returns returns_cuda graphs_cuda)
 
@@ -37,10 +37,10 @@ find_fault() {
             echo "**does not build** |"
             return
         fi
-        if ! timeout 900 "out/$program" >run.log 2>&1; then
+        if ! timeout 300 "out/$program" >run.log 2>&1; then
             name=${program#tests/}
             message=$(sed -n 's/^[^ ]*:[FE]:[^:]*:[^:]*:[0-9]*: //p' run.log | head -1 | cut -c1-60)
-            echo "${name%_test} | ${message//|/}"
+            echo "${name%_test} | ${message:-does not end}"
             return
         fi
     done
