@@ -37,7 +37,7 @@ find_fault() {
             echo "**does not build** |"
             return
         fi
-        if ! timeout 300 "out/$program" >run.log 2>&1; then
+        if ! timeout 120 "out/$program" >run.log 2>&1; then
             name=${program#tests/}
             message=$(sed -n 's/^[^ ]*:[FE]:[^:]*:[^:]*:[0-9]*: //p' run.log | head -1 | cut -c1-60)
             echo "${name%_test} | ${message:-does not end}"
