@@ -31,8 +31,8 @@ static struct adaptor_delay_plan delays(uint64_t seed)
     return plan;
 }
 
-size_t (*rig_ranges)(const struct device_work *work, struct adaptor_order_range *ranges,
-                     size_t most);
+_Thread_local size_t (*rig_ranges)(const struct device_work *work,
+                                   struct adaptor_order_range *ranges, size_t most);
 
 /* What an op of the tests touches, for the check of its order. */
 static size_t ranges_of(const struct device_work *work, struct adaptor_order_range *ranges,

@@ -67,8 +67,8 @@ extern const struct rig_failure {
 
 /* What the run functions of a test touch, beside mixing_run; NULL: not known. As `ranges` of
    adaptor_order_plan. */
-extern size_t (*rig_ranges)(const struct device_work *work, struct adaptor_order_range *ranges,
-                            size_t most);
+extern _Thread_local size_t (*rig_ranges)(const struct device_work *work,
+                                          struct adaptor_order_range *ranges, size_t most);
 
 /* Creates the context, or fails the running test. */
 void rig_init(struct rig *rig, const struct rig_options *options);
