@@ -12,8 +12,8 @@
  *     unmapping, on the host     used, left, ready
  *
  * and the host reads the host copy after `left`. These rules hold in every state of a tensor,
- * inside iterations and between them, with a plan and without: whoever adds a way to reach a tensor
- * asks here. tests/support/adaptor_order.h checks them in all tests of the runtime.
+ * inside iterations and between them, with a plan and without. Code that adds a way to reach a
+ * tensor must ask here. tests/support/adaptor_order.h checks them in all tests of the runtime.
  */
 #ifndef CAPU_RUNTIME_ORDER_H
 #define CAPU_RUNTIME_ORDER_H

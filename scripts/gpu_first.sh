@@ -42,7 +42,7 @@ find_cublas "$original_path"
 text=$(ls "$bundle"/data/*.txt 2>/dev/null | head -n 1)
 export CAPUCHIN_HOST_BUDGET=${CAPUCHIN_HOST_BUDGET:-40GiB} CAPUCHIN_WAIT_FOR_PLAN=1
 export CUDA_LOG_FILE=$keep/cuda.log
-# Without persistence, a GPU that nobody has open is brought up again for each process.
+# Without persistence, a GPU that no process has open is brought up again for each process.
 [ -w /dev/nvidia0 ] && exec 9<>/dev/nvidia0
 
 pack() {

@@ -185,7 +185,7 @@ static void access_device(struct order *order, size_t actor, enum adaptor_slot s
 
         if (table_get(&order->mapped, place, &page)) {
             access_key(order, actor, slot, &order->pages, page, address, is_written);
-            /* Whoever unmaps must come after all of it. */
+            /* Unmapping must come after all of it. */
             access_key(order, actor, slot, &order->places, place, address, false);
         } else if (order->finding[0] == '\0') {
             snprintf(order->finding, sizeof(order->finding),
