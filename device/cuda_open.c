@@ -8,7 +8,7 @@
  *
  * A file that is no plug-in is rejected before it is opened, since opening would run what is in it;
  * one that the loader finds can only be checked afterwards. In a set-user-ID program the folder of
- * the program does not count: whoever makes a hard link to the program chooses that folder.
+ * the program does not count: a user who makes a hard link to the program chooses that folder.
  *
  * An opened plug-in is never closed: the CUDA runtime inside does not expect that. No state; any
  * thread.

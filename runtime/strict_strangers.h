@@ -7,7 +7,7 @@
  * read there. Only the part of a stranger that lies in a shared page is hidden; the rest is not
  * open.
  *
- * Small allocations share pages, too. They have addresses of their own (slabs_spread), but behind
+ * Small allocations share pages, too. They have addresses of their own (slabs_spread), but after
  * the end of one lies the next one of its page. Only the one before and the one after are hidden.
  *
  * Shared pages are always resident, and only the compute lane touches them.

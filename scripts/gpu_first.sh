@@ -5,7 +5,7 @@
 #
 # Each step has a time limit, which shrinks to the time that is left, and no step stops another. Four kinds
 # of failure are looked into at once, since there may be no second run: no plug-in, other results when
-# training under a budget, a program that does not start behind the library for unmodified programs, and
+# training under a budget, a program that does not start over the library for unmodified programs, and
 # other results of such a program under a budget.
 #
 # OUT gets summary.tsv (a line per step: name, result, seconds, last line of its output), all.log (the end of
@@ -212,7 +212,7 @@ same() {
     cmp "$work/$1.out" "$work/$1.$2" || { diff "$work/$1.out" "$work/$1.$2" | head -n 20; return 1; }
 }
 
-# forward PROGRAM [NAME=VALUE...]: behind the library, which only forwards all calls.
+# forward PROGRAM [NAME=VALUE...]: over the library, which only forwards all calls.
 forward() {
     env "${@:2}" ${driver:+CAPU_RUN_DRIVER="$driver"} LD_PRELOAD="$bundle/lib/capuchin/libcapuchin-interpose.so" \
         "$bin/$1" "$program_steps" >"$work/$1.forward" && same "$1" forward && echo "the same bytes"

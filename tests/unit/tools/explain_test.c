@@ -464,7 +464,7 @@ START_TEST(labels_are_recommended_where_plans_are_left)
 }
 END_TEST
 
-/* Waits behind an install are not the link's fault. */
+/* Waits after an install are not the link's fault. */
 START_TEST(waits_after_an_install_do_not_blame_the_link)
 {
     write_file("r", LINE(1, "guided", "train",

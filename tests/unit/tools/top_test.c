@@ -300,7 +300,7 @@ START_TEST(a_folder_that_others_can_enter_is_rejected)
 }
 END_TEST
 
-/* Without the option, programs in the runtime directory are shown, whoever else is. */
+/* Without the option, programs in the runtime directory are shown, beside any others. */
 START_TEST(the_runtime_directory_is_the_default)
 {
     pid_t program = start_program(&good);
