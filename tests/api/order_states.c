@@ -276,6 +276,14 @@ static void launch(struct world *world)
     RIG_OK(&world->rig, world_try_launch(world));
 }
 
+/* The copies that begin at the end of an iteration are under way. A launch has waited for its own.
+ */
+static void iterate(struct world *world)
+{
+    launch(world);
+    world_iterate(world);
+}
+
 #define BETWEEN ORDER_BETWEEN
 #define CAPTURED ORDER_CAPTURED
 #define NOWHERE PAGES_NONE
@@ -483,6 +491,16 @@ static const struct order_state launched[] = {
     {NULL, NULL, 0, NULL, 0, 0, 0, false, false, 0},
 };
 
+static const struct order_state iterated[] = {
+    {"both, in", iterate, BETWEEN, NULL, WORLD_TABLE, PAGES_PLACED, CONTENTS_BOTH, true, false,
+     ORDER_PLAIN},
+    {"both, out", iterate, BETWEEN, NULL, WORLD_MOMENT, PAGES_PLACED, CONTENTS_BOTH, false, true,
+     ORDER_PLAIN},
+    {"host, out", iterate, BETWEEN, NULL, WORLD_WEIGHT, OUT, CONTENTS_HOST, false, true,
+     ORDER_PLAIN},
+    {NULL, NULL, 0, NULL, 0, 0, 0, false, false, 0},
+};
+
 const struct order_table order_tables[] = {
     {"Without a plan, between iterations", passive_between, ORDER_ANY_DEVICE},
     {"Without a plan, inside an iteration", passive_inside, ORDER_ANY_DEVICE},
@@ -498,6 +516,7 @@ const struct order_table order_tables[] = {
     {"In strict mode, with a plan, on host", strict, ORDER_HOST},
     {"While an iteration is captured", captured, ORDER_CUDA},
     {"After a graph was launched", launched, ORDER_CUDA},
+    {"After another iteration of the same plan", iterated, ORDER_CUDA},
     {NULL, NULL, ORDER_ANY_DEVICE},
 };
 
