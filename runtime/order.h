@@ -25,10 +25,12 @@
 static inline capu_status order_access(struct lane *compute, const struct tensor *tensor,
                                        uint32_t role)
 {
-    /* Most operands have no copy to follow, which costs no call. */
+    /* Most operands have no copies to follow, which costs no call. */
     capu_status status = tensor->ready.lane != NULL ? lane_follow(compute, tensor->ready) : CAPU_OK;
 
-    return status == CAPU_OK && role != CAPU_READ ? lane_follow(compute, tensor->left) : status;
+    return status == CAPU_OK && role != CAPU_READ && tensor->left.lane != NULL
+               ? lane_follow(compute, tensor->left)
+               : status;
 }
 
 /* Compute has used the tensor until `end`, after order_access. What follows `used` follows the copy

@@ -25,23 +25,28 @@ static const char *explain_slabs(const capu_context *context, char *text, size_t
     return text;
 }
 
-/* The operands together must fit next to what is always resident. */
-static capu_status check_budget(capu_context *context, size_t operand_pages)
+static capu_status fail_budget(capu_context *context, size_t pages, size_t operand_pages)
 {
     uint64_t page_bytes = pages_bytes_each(context->pages);
-    size_t fixed = context_fixed_pages(context);
     char slabs[200];
 
-    if (operand_pages + fixed <= pages_limit(context->pages)) {
-        return CAPU_OK;
-    }
-    return failure_set(
-        context, CAPU_OVER_BUDGET,
-        "op '%s' needs %s of device memory at once (%s for its operands, %s always "
-        "resident%s), and the budget is %s: raise it, or split the op",
-        context->operands.name, size_text((operand_pages + fixed) * page_bytes).text,
-        size_text(operand_pages * page_bytes).text, size_text(fixed * page_bytes).text,
-        explain_slabs(context, slabs, sizeof(slabs)), size_text(context->config.budget_bytes).text);
+    return failure_set(context, CAPU_OVER_BUDGET,
+                       "op '%s' needs %s of device memory at once (%s for its operands, %s always "
+                       "resident%s), and the budget is %s: raise it, or split the op",
+                       context->operands.name, size_text(pages * page_bytes).text,
+                       size_text(operand_pages * page_bytes).text,
+                       size_text((pages - operand_pages) * page_bytes).text,
+                       explain_slabs(context, slabs, sizeof(slabs)),
+                       size_text(context->config.budget_bytes).text);
+}
+
+/* The operands together must fit next to what is always resident. */
+static inline capu_status check_budget(capu_context *context, size_t operand_pages)
+{
+    size_t pages = operand_pages + context_fixed_pages(context);
+
+    return pages <= pages_limit(context->pages) ? CAPU_OK
+                                                : fail_budget(context, pages, operand_pages);
 }
 
 /* Makes every operand resident. Zeros are filled in before other contents are copied back, so that
