@@ -219,6 +219,61 @@ START_TEST(an_op_that_cannot_be_enqueued_is_named)
 }
 END_TEST
 
+static capu_status slow_kernel(capu_stream stream, const void *arguments)
+{
+    usleep(20000);
+    return bump_kernel(stream, arguments);
+}
+
+/* Launches one kernel, and refuses the next. */
+static capu_status launch_half(capu_stream stream, const void *arguments)
+{
+    capu_status status = fake_cudart_launch(stream, slow_kernel, arguments);
+
+    return status == CAPU_OK ? capu_run_waited(1) : status;
+}
+
+/* The library waits for what a failed op has launched: the program may free what it touches, and
+   another tensor may get its pages. */
+START_TEST(an_op_that_fails_may_have_launched)
+{
+    static unsigned char bytes[BYTES];
+    static struct bump own;
+    capu_config config = config_of("cuda");
+    capu_operand operand;
+    capu_op op = {.size = sizeof(op),
+                  .name = "half",
+                  .run = launch_half,
+                  .arguments = &own,
+                  .argument_bytes = sizeof(own),
+                  .operands = &operand,
+                  .operand_count = 1};
+    capu_context *context;
+    void *tensors[3];
+
+    fake_cudart_reset(NULL);
+    launched_count = 0;
+    context = create(&config);
+    WORKS(context, capu_malloc(context, BYTES, &tensors[0]));
+    operand = capu_writes(tensors[0]);
+    own = (struct bump){.to = tensors[0]};
+    ck_assert_int_eq(capu_run(context, &op), CAPU_DEVICE_FAILED);
+    WORKS(context, capu_free(context, tensors[0]));
+    for (size_t i = 0; i < 3; i++) { /* one of them gets the pages */
+        WORKS(context, capu_malloc(context, BYTES, &tensors[i]));
+        memset(bytes, 50 + (int)i, BYTES);
+        WORKS(context, capu_upload(context, tensors[i], bytes, BYTES));
+    }
+    usleep(40000);
+    for (size_t i = 0; i < 3; i++) {
+        WORKS(context, capu_download(context, bytes, tensors[i], BYTES));
+        ck_assert_uint_eq(bytes[0], 50 + i);
+        ck_assert_uint_eq(bytes[BYTES - 1], 50 + i);
+    }
+    capu_context_destroy(context);
+}
+END_TEST
+
 START_TEST(the_program_can_launch_inside_an_access)
 {
     static unsigned char bytes[BYTES];
@@ -391,6 +446,7 @@ int main(void)
     tcase_add_loop_test(cases, a_program_trains_past_its_budget, 0, 4);
     tcase_add_test(cases, a_program_can_bring_its_own_stream);
     tcase_add_test(cases, an_op_that_cannot_be_enqueued_is_named);
+    tcase_add_test(cases, an_op_that_fails_may_have_launched);
     tcase_add_test(cases, the_program_can_launch_inside_an_access);
     tcase_add_test(cases, steady_iterations_record_two_events_with_timing);
     tcase_add_loop_test(cases, mode_off_records_two_events_with_timing, 0, 2);

@@ -8,6 +8,9 @@
    processor away meanwhile. Times are measured, and plans follow from them. */
 #define SLOW_LINK UINT64_C(2000000)
 
+/* Known, so that it is not measured. */
+#define FAST_LINK UINT64_C(100000000000)
+
 /* TIGHT: the weights, and the two layers of an op, but no third layer. */
 enum { LAYER_BYTES = NET_LAYER_PAGES * 4096, TIGHT = 4 * NET_LAYER_PAGES - 2 };
 
@@ -319,6 +322,74 @@ START_TEST(traces_say_that_uploads_are_replayable)
 }
 END_TEST
 
+/* Outside iterations, staging memory is used again when it is full. The uploads that it holds must
+   be over by then. The check of the order notices, whatever the times are. */
+START_TEST(staging_memory_is_used_again_when_it_is_free)
+{
+    enum { PIECE = 8 << 20 };
+    unsigned char *source = malloc(PIECE);
+    unsigned char *tensors[2];
+    struct rig rig;
+
+    ck_assert_ptr_nonnull(source);
+    rig_init(&rig, &(struct rig_options){.budget_pages = 2 * PIECE / RIG_PAGE, .is_late = true});
+    for (unsigned char i = 0; i < 2; i++) {
+        tensors[i] = step_malloc(&rig, PIECE);
+        step_set(&rig, tensors[i], PIECE, i);
+    }
+    for (unsigned char i = 0; i <= STAGING_LIMIT / PIECE; i++) {
+        memset(source, 10 + i, PIECE);
+        RIG_OK(&rig, capu_upload(rig.context, tensors[i % 2], source, PIECE));
+    }
+    step_expect(&rig, tensors[0], PIECE, 10 + STAGING_LIMIT / PIECE);
+    step_expect(&rig, tensors[1], PIECE, 9 + STAGING_LIMIT / PIECE);
+    rig_finish(&rig);
+    free(source);
+}
+END_TEST
+
+/* A host copy is given up while it is still being made, and a part of its block goes to an upload.
+   The host must not write there before the copy is over. Both evictions are for nothing, since
+   there is no host memory for the next tensor: otherwise their ends would be waited for. */
+START_TEST(an_upload_gets_the_block_of_a_copy_out)
+{
+    static const size_t pages[] = {16, 8, 9, 25, 17};
+    unsigned char source[RIG_PAGE];
+    unsigned char *tensors[5];
+    unsigned char *input;
+    struct rig rig;
+
+    rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
+                                         .budget_pages = 16 + 8 + 9 + 1,
+                                         .host_budget_bytes = PAGES(16),
+                                         .link_bytes_per_s = FAST_LINK,
+                                         .is_late = true});
+    for (size_t i = 0; i < 5; i++) {
+        tensors[i] = step_malloc(&rig, PAGES(pages[i]));
+    }
+    input = step_malloc(&rig, RIG_PAGE);
+    RIG_OK(&rig, capu_iteration_begin(rig.context, NULL));
+    for (unsigned char i = 0; i < 3; i++) {
+        step_set(&rig, tensors[i], PAGES(pages[i]), i);
+    }
+    step_set(&rig, input, RIG_PAGE, 3);
+    STEP_FAILS(&rig, step_try_set(&rig, tensors[3], PAGES(pages[3]), 4), CAPU_HOST_OVER_BUDGET,
+               "host budget");
+    step_expect(&rig, tensors[0], PAGES(pages[0]), 0); /* waits for all ops */
+    STEP_FAILS(&rig, step_try_next(&rig, "next", tensors[4], tensors[0], PAGES(pages[0])),
+               CAPU_HOST_OVER_BUDGET, "host budget");
+    memset(source, 5, RIG_PAGE);
+    RIG_OK(&rig, capu_upload(rig.context, input, source, RIG_PAGE));
+    ck_assert(uploads_are_there(&rig.context->uploads));
+    RIG_OK(&rig, capu_iteration_end(rig.context));
+    step_expect(&rig, input, RIG_PAGE, 5);
+    for (unsigned char i = 0; i < 3; i++) {
+        step_expect(&rig, tensors[i], PAGES(pages[i]), i);
+    }
+    rig_finish(&rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api uploads");
@@ -332,6 +403,8 @@ int main(void)
     tcase_add_loop_test(cases, uploads_give_way_to_what_they_evict, 0, 2);
     tcase_add_test(cases, uploads_of_many_sizes_share_memory);
     tcase_add_loop_test(cases, traces_say_that_uploads_are_replayable, 0, 2);
+    tcase_add_test(cases, staging_memory_is_used_again_when_it_is_free);
+    tcase_add_test(cases, an_upload_gets_the_block_of_a_copy_out);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

@@ -24,6 +24,7 @@ struct spot {
     unsigned char writer;
     unsigned char written_by; /* adaptor_slot */
     unsigned char read_by[ACTORS];
+    uint64_t uploaded; /* of host memory: sum_unit of the last upload from here; 0: none */
 };
 
 /* Spots by key. */
@@ -53,6 +54,7 @@ struct order {
     struct adaptor_order_plan plan;
     uint64_t page_bytes;
     capu_stream streams[ACTORS]; /* of actors from 1 on; NULL: none */
+    bool has_run[ACTORS];        /* ops, of which ranges are known: copies in are uploads */
     struct clock clocks[ACTORS];
     struct table events; /* to the index of a clock */
     struct clock *event_clocks;
@@ -196,17 +198,61 @@ static void access_device(struct order *order, size_t actor, enum adaptor_slot s
 }
 
 /* The first and the last unit, and one in HOST_STEP of those between, always the same ones. */
+static uint64_t next_unit(uint64_t unit, uint64_t last)
+{
+    uint64_t next = unit + HOST_STEP - unit % HOST_STEP;
+
+    return unit < last && next > last ? last : next;
+}
+
 static void access_host(struct order *order, size_t actor, enum adaptor_slot slot,
                         const void *address, uint64_t bytes, bool is_written)
 {
     uint64_t first = (uintptr_t)address / HOST_UNIT;
     uint64_t last = ((uintptr_t)address + bytes - 1) / HOST_UNIT;
 
-    for (uint64_t unit = first; bytes > 0 && unit < last; unit += HOST_STEP - unit % HOST_STEP) {
+    for (uint64_t unit = first; bytes > 0 && unit <= last; unit = next_unit(unit, last)) {
         access_key(order, actor, slot, &order->host, unit, address, is_written);
     }
-    if (bytes > 0) {
-        access_key(order, actor, slot, &order->host, last, address, is_written);
+}
+
+/* What the host has written to a unit, for an upload. */
+static uint64_t sum_unit(uint64_t unit, const unsigned char *from, const unsigned char *end)
+{
+    const unsigned char *unit_at = from + (int64_t)(unit * HOST_UNIT - (uintptr_t)from);
+    uint64_t sum = 1;
+
+    for (size_t i = 0; i < HOST_UNIT; i++) {
+        if (unit_at + i >= from && unit_at + i < end) {
+            sum = sum * 31 + unit_at[i];
+        }
+    }
+    return sum;
+}
+
+/* The host wrote what an upload reads, which must come after all that the device did there. Replays
+   upload the same bytes again, so whether the host wrote shows in the bytes. */
+static void check_upload(struct order *order, size_t actor, const void *address, uint64_t bytes)
+{
+    const unsigned char *end = (const unsigned char *)address + bytes;
+    uint64_t last = ((uintptr_t)address + bytes - 1) / HOST_UNIT;
+
+    for (uint64_t unit = (uintptr_t)address / HOST_UNIT; bytes > 0 && unit <= last;
+         unit = next_unit(unit, last)) {
+        struct spot *spot = spot_at(&order->host, unit);
+        const struct clock *host = &order->clocks[HOST];
+        uint64_t sum;
+
+        if (spot->written > host->at[spot->writer]) {
+            report(order, HOST, ADAPTOR_OPEN, address, spot->writer, spot->written_by, "writes");
+            return;
+        }
+        sum = sum_unit(unit, address, end);
+        if (spot->uploaded != 0 && spot->uploaded != sum && spot->read[actor] > host->at[actor]) {
+            report(order, HOST, ADAPTOR_OPEN, address, actor, spot->read_by[actor], "reads");
+            return;
+        }
+        spot->uploaded = sum;
     }
 }
 
@@ -295,6 +341,7 @@ static void note_run(struct order *order, const struct adaptor_call *call)
     size_t actor = enqueue(order, call->stream);
     size_t count = order->plan.ranges != NULL ? order->plan.ranges(call->work, ranges, RANGES) : 0;
 
+    order->has_run[actor] = order->has_run[actor] || count > 0;
     /* Reads first: an op's own writes do not race with them. */
     for (size_t pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < count; i++) {
@@ -362,6 +409,9 @@ static void note_copy(struct order *order, const struct adaptor_call *call)
         access_host(order, actor, call->slot, call->to, call->bytes, true);
         break;
     case ADAPTOR_COPY_IN:
+        if (order->has_run[actor] && !order->is_capturing) {
+            check_upload(order, actor, call->from, call->bytes);
+        }
         access_host(order, actor, call->slot, call->from, call->bytes, false);
         access_device(order, actor, call->slot, call->to, call->bytes, true);
         break;
@@ -401,6 +451,7 @@ static void note_done(struct order *order, const struct adaptor_call *call)
         actor = actor_of(order, call->stream);
         join(&order->clocks[HOST], &order->clocks[actor]);
         order->streams[actor] = NULL;
+        order->has_run[actor] = false;
         break;
     case ADAPTOR_EVENT_RECORD:
         *event_clock(order, call->event) = order->clocks[enqueue(order, call->stream)];
@@ -470,7 +521,9 @@ static void after(void *state, struct device *inner, const struct adaptor_call *
     order->is_off = order->is_off || device_failure(inner, NULL, 0) != CAPU_OK;
     if (!order->is_off && call->slot == ADAPTOR_CAPTURE_END) {
         end_capture(order, call, status);
-    } else if (!order->is_off && status == CAPU_OK && !has_no_status(call->slot)) {
+    } else if (!order->is_off && (status == CAPU_OK || call->slot == ADAPTOR_RUN) &&
+               !has_no_status(call->slot)) {
+        /* A run function that fails may have enqueued some of its work. */
         note_done(order, call);
     }
     pthread_mutex_unlock(&order->lock);

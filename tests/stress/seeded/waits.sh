@@ -9,7 +9,7 @@ first=${1:-1} last=${2:-1000}
 copy=$root/build/seeded
 export TEST_EFFORT=${TEST_EFFORT:-5} CK_TIMEOUT_MULTIPLIER=4
 suites=(order guided_program random_program graph_program_cuda order_cuda guided_program_cuda random_program_cuda)
-api=(strict budget split realloc uploads downloads unplaced small graphs returns returns_cuda graphs_cuda)
+api=(cuda strict budget split realloc uploads downloads unplaced small graphs returns returns_cuda graphs_cuda)
 
 mkdir -p "$copy"
 git ls-files -z | tar --null -T - -c | tar -x -C "$copy" || exit 2
