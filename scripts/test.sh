@@ -77,10 +77,12 @@ run() {
     count $((all - bad - skip)) "$bad" "$skip"
 }
 
-# Prints the compiler calls of the plain build for .c files, changed to clang without output files.
+# Prints the compiler calls of the plain build for .c files, changed to clang without output files. Except in the
+# long tier, only those of what is installed or shown to users, not of tests and benches.
 clang_calls() {
     sed -n 's/^ *"command": "\(.*\)",\{0,1\}$/\1/p' build/debug/compile_commands.json |
         sed 's/\\\(.\)/\1/g' | grep '\.c$' |
+        { [ "$tier" = long ] && cat || grep -v " $PWD/\(tests\|bench\)/[^ ]*$"; } |
         sed 's/^\([^- ][^ ]* \)*-/clang -/; s/ -o [^ ]* -c / -fsyntax-only /'
 }
 
@@ -118,7 +120,7 @@ check)
     ;;
 test)
     run debug 5 -LE '^long$'
-    run asan 3 -LE '^long$'
+    run asan 2 -LE '^long$'
     run tsan 2 -LE '^long$'
     look_with_clang
     ;;

@@ -10,10 +10,11 @@
  * first time that the program could go wrong, also if it does not.
  *
  * Accesses by copies and fills are seen; those of run functions and of the host are what the test
- * says. The host's writes to memory that is then uploaded are seen, too: a copy in on a stream of ops
- * is an upload, and its bytes show whether they are new. Device memory is followed by pages. Host memory is followed by units of 64 bytes: the first
- * and the last of each access and one in 4 KiB of those between, so an overlap of less may be
- * missed. Once the device has failed, nothing is checked.
+ * says. The host's writes to memory that is then uploaded are seen, too: a copy in on a stream of
+ * ops is an upload, and its bytes show whether they are new. Device memory is followed by pages.
+ * Host memory is followed by units of 64 bytes: the first and the last of each access and one in 4
+ * KiB of those between, so an overlap of less may be missed. Once the device has failed, nothing is
+ * checked.
  */
 #ifndef CAPU_TESTS_SUPPORT_ADAPTOR_ORDER_H
 #define CAPU_TESTS_SUPPORT_ADAPTOR_ORDER_H

@@ -3,6 +3,7 @@
 # programs are checked on, as the driver does at run time. A slice is launched with the blocks of its kernel, so its
 # registers must suffice for as many threads as the kernel's bounds allow: 1024 if it has none.
 set -eu
+. "${0%/*}/../../support/effort.sh"
 ptxas=$1 write=$2
 shift 2
 work=$(mktemp -d)
@@ -11,7 +12,9 @@ status=0
 
 mkdir "$work/slices"
 "$write" "$work/slices" "$@"
-for architecture in 80 90; do
+architectures=90
+runs_all_cases && architectures="80 90"
+for architecture in $architectures; do
     for module in "$work"/slices/*.ptx; do
         target=$(sed -n 's/^\.target sm_\([0-9]*\).*/\1/p' "$module")
         [ "$target" -le "$architecture" ] || continue
