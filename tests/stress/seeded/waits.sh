@@ -12,7 +12,7 @@ suites=(order guided_program random_program graph_program_cuda order_cuda guided
 api=(cuda strict budget split realloc uploads downloads unplaced small graphs returns returns_cuda graphs_cuda)
 
 mkdir -p "$copy"
-git ls-files -z | tar --null -T - -c | tar -x -C "$copy" || exit 2
+git ls-files -z | tar --null -T - -c | tar -x -m -C "$copy" || exit 2
 cd "$copy" || exit 2
 cmake --preset debug -B "$copy/out" >out.log 2>&1 || { cat out.log; exit 2; }
 
