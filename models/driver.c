@@ -3,8 +3,8 @@
 #include "models/driver.h"
 
 #include "capuchin/capuchin.h"
-#include "policy/json_lines.h"
-#include "policy/validate.h"
+#include "policy/format/json_lines.h"
+#include "policy/model/validate.h"
 
 #include <inttypes.h>
 #include <stdio.h>

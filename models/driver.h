@@ -21,9 +21,9 @@
 #include "capuchin/context.h"
 #include "capuchin/report.h"
 #include "capuchin/status.h"
-#include "policy/plan.h"
-#include "policy/timeline.h"
-#include "policy/trace_index.h"
+#include "policy/format/plan.h"
+#include "policy/model/timeline.h"
+#include "policy/model/trace_index.h"
 
 struct driver_options {
     const struct machine *machine; /* NULL: the trace's own */

@@ -1,7 +1,7 @@
 /* Loads machines, and estimates how long an op takes on one. */
 #include "models/hardware.h"
 
-#include "policy/json_lines.h"
+#include "policy/format/json_lines.h"
 
 #include <stdio.h>
 #include <string.h>

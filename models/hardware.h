@@ -11,7 +11,7 @@
 
 #include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/trace.h"
+#include "policy/format/trace.h"
 
 /* The type in which products (convolutions and matrix products) are computed. */
 enum dtype { DTYPE_FP32, DTYPE_TF32, DTYPE_FP16, DTYPE_BF16, DTYPE_COUNT };

@@ -12,7 +12,7 @@
 
 #include "base/assert.h"
 
-#include "policy/timeline.h"
+#include "policy/model/timeline.h"
 
 /* Whether a batch works; if it does, *result is set. */
 typedef capu_status (*probe)(const struct largest_request *request, uint64_t batch, bool *fits,

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "models/zoo.h"
-#include "policy/planner.h"
+#include "policy/search/planner.h"
 
 struct largest_request {
     const struct zoo_model *model;

@@ -19,7 +19,7 @@
 #include "base/error_text.h"
 #include "capuchin/status.h"
 #include "models/hardware.h"
-#include "policy/trace.h"
+#include "policy/format/trace.h"
 
 #define TAPE_NAME_MAX 64
 #define TAPE_OPERANDS_MAX 8

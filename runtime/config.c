@@ -10,7 +10,7 @@
 
 #include "base/environment.h"
 #include "base/files.h"
-#include "policy/planner.h"
+#include "policy/search/planner.h"
 #include "runtime/rank_path.h"
 #include "runtime/structs.h"
 

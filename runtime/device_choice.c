@@ -2,7 +2,7 @@
 #include "runtime/device_choice.h"
 
 #include "device/calibration.h"
-#include "policy/trace.h"
+#include "policy/format/trace.h"
 #include "runtime/config.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"

@@ -4,7 +4,7 @@
  */
 #include "runtime/guide.h"
 
-#include "policy/program.h"
+#include "policy/model/program.h"
 #include "runtime/guide_frees.h"
 
 #include <stdlib.h>

@@ -1,12 +1,13 @@
 /*
  * A guide: a plan compiled so that the runtime can carry it out without searching.
  *
- * A plan (policy/plan.h) says what is done before and after which op of a recorded iteration, and
- * which pages each tensor has while it is resident. Carrying it out must cost no more than a few
- * hundred nanoseconds per op, so the guide has flat arrays indexed by op: what the op was, so that
- * the op of the next iteration can be compared with it; what is done before and after it; and for
- * each tensor that takes pages, which tensors had these pages before, because their last work must
- * be waited for on the device. The plan of an unplaced guide has no pages for its tensors.
+ * A plan (policy/format/plan.h) says what is done before and after which op of a recorded
+ * iteration, and which pages each tensor has while it is resident. Carrying it out must cost no
+ * more than a few hundred nanoseconds per op, so the guide has flat arrays indexed by op: what the
+ * op was, so that the op of the next iteration can be compared with it; what is done before and
+ * after it; and for each tensor that takes pages, which tensors had these pages before, because
+ * their last work must be waited for on the device. The plan of an unplaced guide has no pages for
+ * its tensors.
  *
  * A guide says nothing of live tensors and pages of the device: tensors and pages are numbers in
  * it. So it outlives what is freed, and it never changes once it is compiled. What it is bound to
@@ -19,9 +20,9 @@
 #ifndef CAPU_RUNTIME_GUIDE_H
 #define CAPU_RUNTIME_GUIDE_H
 
-#include "policy/hints.h"
-#include "policy/plan.h"
-#include "policy/trace_index.h"
+#include "policy/format/plan.h"
+#include "policy/model/hints.h"
+#include "policy/model/trace_index.h"
 #include "runtime/tracker.h"
 
 /* A stretch of one of the guide's arrays. */

@@ -7,7 +7,7 @@
 #ifndef CAPU_RUNTIME_PLAN_ENTRY_H
 #define CAPU_RUNTIME_PLAN_ENTRY_H
 
-#include "policy/string_buffer.h"
+#include "policy/format/string_buffer.h"
 #include "runtime/feedback.h"
 #include "runtime/guide.h"
 #include "runtime/improvement.h"

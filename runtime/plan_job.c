@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/size_text.h"
 #include "device/monotonic.h"
-#include "policy/timeline.h"
+#include "policy/model/timeline.h"
 #include "runtime/internal.h"
 
 #include <stdlib.h>

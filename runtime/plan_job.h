@@ -17,8 +17,8 @@
 
 #include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/duplex.h"
-#include "policy/planner.h"
+#include "policy/model/duplex.h"
+#include "policy/search/planner.h"
 #include "runtime/plan_entry.h"
 
 #include <stdatomic.h>

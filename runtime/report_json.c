@@ -1,7 +1,7 @@
 /* A report as one line of JSON: the counters of the struct under the same names, then evictions
    and stalls. */
-#include "policy/hints.h"
-#include "policy/string_buffer.h"
+#include "policy/format/string_buffer.h"
+#include "policy/model/hints.h"
 #include "runtime/internal.h"
 
 #include <jansson.h>

@@ -1,7 +1,7 @@
 /* Writing timeline lines, see timeline_json.h. Written piece by piece: a line has many numbers. */
 #include "runtime/timeline_json.h"
 
-#include "policy/trace.h"
+#include "policy/format/trace.h"
 #include "runtime/internal.h"
 
 #include <inttypes.h>

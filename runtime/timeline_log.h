@@ -16,8 +16,8 @@
 #define CAPU_RUNTIME_TIMELINE_LOG_H
 
 #include "capuchin/context.h"
-#include "policy/plan.h"
-#include "policy/string_buffer.h"
+#include "policy/format/plan.h"
+#include "policy/format/string_buffer.h"
 #include "runtime/record.h"
 #include "runtime/tensor.h"
 

@@ -18,7 +18,7 @@
 #include "runtime/internal.h"
 #include "runtime/page_figures.h"
 
-#include "policy/trace.h"
+#include "policy/format/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include "tools/progress.h"
 #include "tools/variant.h"
 
-#include "policy/bound.h"
-#include "policy/timeline.h"
+#include "policy/bound/bound.h"
+#include "policy/model/timeline.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policy/planner.h"
-#include "policy/string_buffer.h"
+#include "policy/format/string_buffer.h"
+#include "policy/search/planner.h"
 
 #include "tools/subject.h"
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policy/planner.h"
+#include "policy/search/planner.h"
 
 enum arguments_key {
     KEY_BUDGET = 'b',

@@ -4,7 +4,7 @@
 #include "tools/predict.h"
 #include "tools/progress.h"
 
-#include "policy/bound.h"
+#include "policy/bound/bound.h"
 
 uint64_t curves_budget(const struct subject *subject, unsigned percent)
 {

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "policy/planner.h"
+#include "policy/search/planner.h"
 
 #include "tools/subject.h"
 

@@ -5,7 +5,7 @@
 #include "tools/human.h"
 #include "tools/predict.h"
 
-#include "policy/bound.h"
+#include "policy/bound/bound.h"
 
 #include <inttypes.h>
 #include <stdio.h>

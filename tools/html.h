@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policy/string_buffer.h"
+#include "policy/format/string_buffer.h"
 
 /* Names are cut after so many columns. */
 enum { HTML_NAME_COLUMNS = 120 };

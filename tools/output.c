@@ -2,7 +2,7 @@
 #include "tools/output.h"
 
 #include "base/files.h"
-#include "policy/json_lines.h"
+#include "policy/format/json_lines.h"
 #include "tools/say.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "policy/string_buffer.h"
+#include "policy/format/string_buffer.h"
 
 /* A file that a command reads or writes, as named on its command line. */
 struct output_file {

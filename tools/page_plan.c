@@ -4,8 +4,8 @@
 #include "tools/say.h"
 #include "tools/view.h"
 
-#include "policy/bound.h"
-#include "policy/validate.h"
+#include "policy/bound/bound.h"
+#include "policy/model/validate.h"
 
 bool page_write_plan(const char *path, struct page *page, const struct plan *plan)
 {

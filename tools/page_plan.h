@@ -4,7 +4,7 @@
 
 #include "tools/page.h"
 
-#include "policy/plan.h"
+#include "policy/format/plan.h"
 
 /* Adds the view of the plan to the page, and writes it. Pre: the index of the page's subject is for
    the plan's page size, and the plan is valid for it. False: an error has been printed. */

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "capuchin/status.h"
-#include "policy/string_buffer.h"
+#include "policy/format/string_buffer.h"
 
 struct perfetto {
     struct string_buffer text;

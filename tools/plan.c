@@ -13,10 +13,10 @@
 
 #include "base/printable.h"
 #include "base/size_text.h"
-#include "policy/bound.h"
-#include "policy/hints.h"
-#include "policy/plan.h"
-#include "policy/timeline.h"
+#include "policy/bound/bound.h"
+#include "policy/format/plan.h"
+#include "policy/model/hints.h"
+#include "policy/model/timeline.h"
 
 #include <inttypes.h>
 #include <stdio.h>

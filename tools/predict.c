@@ -2,7 +2,7 @@
 
 #include "tools/progress.h"
 
-#include "policy/timeline.h"
+#include "policy/model/timeline.h"
 
 capu_status predict_iteration(const struct planner *planner, const struct trace_index *trace_index,
                               const struct machine *machine, uint64_t budget_bytes,

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "policy/planner.h"
+#include "policy/search/planner.h"
 
 /* Plans without a limit on host memory, at most until SIGINT (progress.h), and times the plan; *ns
    is the time of one iteration. Errors: those of planner_run and timeline_time. */

@@ -16,8 +16,8 @@
 
 #include "capuchin/capuchin.h"
 
-#include "policy/plan.h"
-#include "policy/timeline.h"
+#include "policy/format/plan.h"
+#include "policy/model/timeline.h"
 
 #include <jansson.h>
 

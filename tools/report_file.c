@@ -1,7 +1,7 @@
 /* Reads report files: counters of all iterations, and their medians per kind. */
 #include "tools/report_file.h"
 
-#include "policy/json_lines.h"
+#include "policy/format/json_lines.h"
 #include "tools/say.h"
 
 #include <errno.h>

@@ -14,10 +14,10 @@
 
 #include "base/printable.h"
 #include "base/size_text.h"
-#include "policy/bound.h"
-#include "policy/plan.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
+#include "policy/bound/bound.h"
+#include "policy/format/plan.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
 
 #include <jansson.h>
 

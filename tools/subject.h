@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policy/plan.h"
-#include "policy/trace.h"
-#include "policy/trace_index.h"
+#include "policy/format/plan.h"
+#include "policy/format/trace.h"
+#include "policy/model/trace_index.h"
 
 /* A trace, its index, and the machine that it runs on. */
 struct subject {

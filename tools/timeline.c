@@ -10,7 +10,7 @@
 #include "tools/say.h"
 #include "tools/subject.h"
 
-#include "policy/validate.h"
+#include "policy/model/validate.h"
 
 #include <errno.h>
 #include <inttypes.h>

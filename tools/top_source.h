@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "policy/string_buffer.h"
+#include "policy/format/string_buffer.h"
 
 /* All programs at one moment. */
 struct top_snapshot {

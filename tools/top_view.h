@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "policy/string_buffer.h"
+#include "policy/format/string_buffer.h"
 #include "tools/top_source.h"
 
 /* How wide the bar and the sparkline may be, and whether they may use block characters. */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policy/trace.h"
+#include "policy/format/trace.h"
 
 /* Is the op a step of the optimizer? It changes parameters or optimizer state, and apart from them
    only workspaces. */

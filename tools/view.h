@@ -29,8 +29,8 @@
 #include "base/error_text.h"
 #include "capuchin/report.h"
 #include "capuchin/status.h"
-#include "policy/plan.h"
-#include "policy/trace_index.h"
+#include "policy/format/plan.h"
+#include "policy/model/trace_index.h"
 
 #define VIEW_NONE UINT32_MAX /* no such op, copy, move, ... */
 

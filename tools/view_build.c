@@ -4,7 +4,7 @@
  */
 #include "tools/view_events.h"
 
-#include "policy/training_passes.h"
+#include "policy/baselines/training_passes.h"
 
 #include <stdlib.h>
 #include <string.h>

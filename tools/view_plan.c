@@ -1,9 +1,9 @@
 /* The view of a plan: the simulation's record of its fourth iteration becomes events. */
 #include "tools/view_events.h"
 
-#include "policy/placement.h"
-#include "policy/program.h"
-#include "policy/timeline.h"
+#include "policy/model/placement.h"
+#include "policy/model/program.h"
+#include "policy/model/timeline.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include "tools/view_events.h"
 
 #include "base/array.h"
-#include "policy/json_lines.h"
+#include "policy/format/json_lines.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -8,10 +8,10 @@
  * PAGE the plans have place lines, in pages of that many bytes, and the time of placement is
  * printed as well.
  */
-#include "policy/bound.h"
-#include "policy/place.h"
-#include "policy/planner.h"
-#include "policy/timeline.h"
+#include "policy/bound/bound.h"
+#include "policy/model/timeline.h"
+#include "policy/place/place.h"
+#include "policy/search/planner.h"
 #include "tools/progress.h"
 
 #include <stdio.h>

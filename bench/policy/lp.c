@@ -9,10 +9,10 @@
  */
 #include "bench/policy/lp_bound.h"
 
-#include "policy/bound.h"
-#include "policy/planner.h"
-#include "policy/timeline.h"
-#include "policy/trace.h"
+#include "policy/bound/bound.h"
+#include "policy/format/trace.h"
+#include "policy/model/timeline.h"
+#include "policy/search/planner.h"
 #include "tools/progress.h"
 
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policy/clock.h"
-#include "policy/trace_index.h"
+#include "policy/model/clock.h"
+#include "policy/model/trace_index.h"
 
 struct lp_result {
     uint64_t ns;     /* no valid plan is faster */

@@ -9,9 +9,9 @@
  * in its authors' profiles. The execution model validates and times every plan.
  */
 #include "models/largest.h"
-#include "policy/planner.h"
-#include "policy/timeline.h"
-#include "policy/training_passes.h"
+#include "policy/baselines/training_passes.h"
+#include "policy/model/timeline.h"
+#include "policy/search/planner.h"
 #include "tools/progress.h"
 
 #include <inttypes.h>

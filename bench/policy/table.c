@@ -14,11 +14,11 @@
  * and the largest, and the mean of the seconds.
  */
 #include "models/zoo.h"
-#include "policy/bound.h"
-#include "policy/place.h"
-#include "policy/planner.h"
-#include "policy/timeline.h"
-#include "policy/trace.h"
+#include "policy/bound/bound.h"
+#include "policy/format/trace.h"
+#include "policy/model/timeline.h"
+#include "policy/place/place.h"
+#include "policy/search/planner.h"
 #include "tools/progress.h"
 
 #include <stdio.h>

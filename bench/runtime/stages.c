@@ -15,7 +15,7 @@
 
 #include "models/driver.h"
 #include "models/zoo.h"
-#include "policy/trace.h"
+#include "policy/format/trace.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -10,11 +10,11 @@
 #include "tools/progress.h"
 
 #include "models/zoo.h"
-#include "policy/placement.h"
-#include "policy/planner.h"
-#include "policy/program.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
+#include "policy/model/placement.h"
+#include "policy/model/program.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
+#include "policy/search/planner.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Plans written by hand, see hand_plan.h. */
 #include "tests/api/hand_plan.h"
 
-#include "policy/place.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
+#include "policy/place/place.h"
 #include "runtime/plan_entry.h"
 #include "runtime/planning.h"
 

@@ -5,7 +5,7 @@
 #ifndef CAPU_TESTS_API_HAND_PLAN_H
 #define CAPU_TESTS_API_HAND_PLAN_H
 
-#include "policy/plan.h"
+#include "policy/format/plan.h"
 #include "tests/support/rig.h"
 
 /* Tensors and ops are numbered as in the trace: tensors by their first access. */

@@ -3,7 +3,7 @@
  * what it then needs in that budget. On the host device, whose page depends on the budget.
  */
 #include "base/random.h"
-#include "policy/trace_index.h"
+#include "policy/model/trace_index.h"
 #include "tests/api/steps.h"
 
 #include <stdlib.h>

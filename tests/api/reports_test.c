@@ -2,7 +2,7 @@
    table, the trace, and files that cannot be written. */
 #include "tests/api/net.h"
 
-#include "policy/trace_index.h"
+#include "policy/model/trace_index.h"
 
 #include <jansson.h>
 #include <unistd.h>

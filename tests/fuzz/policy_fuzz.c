@@ -3,11 +3,11 @@
  * -DCAPUCHIN_FUZZ=ON) a fuzz target; otherwise a program that replays the files named, which the
  * test does with the corpus. The first byte selects the reader: 't' a trace, anything else a plan.
  */
-#include "policy/bound.h"
-#include "policy/planner.h"
-#include "policy/timeline.h"
-#include "policy/trace.h"
-#include "policy/validate.h"
+#include "policy/bound/bound.h"
+#include "policy/format/trace.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
+#include "policy/search/planner.h"
 
 #include "tests/unit/policy/fixture.h"
 

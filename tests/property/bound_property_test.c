@@ -4,9 +4,9 @@
  * tensors that return, with a valid host copy, before the iteration ends. A failure names the seed;
  * TEST_SEED=n runs that seed alone.
  */
-#include "policy/bound.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
+#include "policy/bound/bound.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/random_trace.h"

@@ -5,10 +5,10 @@
  * failure names the seed; TEST_SEED=n runs that seed alone, TEST_SEEDS=n sets how many run from
  * there on.
  */
-#include "policy/bound.h"
-#include "policy/planner.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
+#include "policy/bound/bound.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
+#include "policy/search/planner.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/random_trace.h"

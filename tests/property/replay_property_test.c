@@ -11,7 +11,7 @@
  */
 #include "models/driver.h"
 #include "models/zoo.h"
-#include "policy/planner.h"
+#include "policy/search/planner.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/random_trace.h"

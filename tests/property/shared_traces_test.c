@@ -2,9 +2,9 @@
  * Real training iterations, if available: TEST_TRACES names their folder (default: ../shared/traces
  * next to the source). Skipped without them.
  */
-#include "policy/bound.h"
-#include "policy/planner.h"
-#include "policy/timeline.h"
+#include "policy/bound/bound.h"
+#include "policy/model/timeline.h"
+#include "policy/search/planner.h"
 
 #include "tests/support/suite.h"
 

@@ -4,11 +4,11 @@
  * nothing to a dead tensor that no replay needs any more. If every dead tensor is dropped, or no
  * replay needs one, the plan is the one without virtual reads. TEST_SEED=n runs one seed.
  */
-#include "policy/bound.h"
-#include "policy/lower.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
-#include "policy/virtual_reads.h"
+#include "policy/bound/bound.h"
+#include "policy/lower/lower.h"
+#include "policy/lower/virtual_reads.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/random_trace.h"

@@ -1,7 +1,7 @@
 /*
  * A second implementation of the specification of plans, as literal as possible: plain lists with
- * linear search. Tests compare the results of policy/program.c, validate.c and timeline.c with it.
- * For small traces only.
+ * linear search. Tests compare the results of policy/model/program.c, validate.c and timeline.c
+ * with it. For small traces only.
  */
 #ifndef CAPU_TESTS_SUPPORT_MODEL_H
 #define CAPU_TESTS_SUPPORT_MODEL_H
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policy/plan.h"
-#include "policy/trace.h"
+#include "policy/format/plan.h"
+#include "policy/format/trace.h"
 
 struct model {
     bool is_valid;

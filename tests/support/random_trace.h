@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "policy/trace.h"
+#include "policy/format/trace.h"
 
 /* The next random number below `below`. *state is the state of the generator, not 0. */
 uint64_t random_below(uint64_t *state, uint64_t below);

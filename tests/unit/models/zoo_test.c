@@ -2,8 +2,8 @@
 #include "models/largest.h"
 #include "models/zoo.h"
 
-#include "policy/plan.h"
-#include "policy/validate.h"
+#include "policy/format/plan.h"
+#include "policy/model/validate.h"
 #include "tests/support/suite.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* What the baselines decide, on traces small enough to follow their rules by hand. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/planner.h"
+#include "policy/search/planner.h"
 
 static struct trace trace;
 static struct trace_index trace_index;

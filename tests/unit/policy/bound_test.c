@@ -5,11 +5,11 @@
  */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/bound.h"
-#include "policy/clock.h"
-#include "policy/replay_bound.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
+#include "policy/bound/bound.h"
+#include "policy/bound/replay_bound.h"
+#include "policy/model/clock.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/random_trace.h"

@@ -1,7 +1,7 @@
 /* The items of the execution model and the pool of free bytes, each alone. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/clock.h"
+#include "policy/model/clock.h"
 
 static struct trace trace;
 static struct clock clock_;

@@ -1,6 +1,6 @@
 /* Rates where both directions of the link slow each other down, compared with values by hand. */
-#include "policy/duplex.h"
-#include "policy/timeline.h"
+#include "policy/model/duplex.h"
+#include "policy/model/timeline.h"
 #include "tests/unit/policy/fixture.h"
 
 /* Two parameters of 1000 bytes, updated in turn by ops that take as long as a copy. */

@@ -6,10 +6,10 @@
  */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/bound.h"
-#include "policy/planner.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
+#include "policy/bound/bound.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
+#include "policy/search/planner.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/malloc_faults.h"

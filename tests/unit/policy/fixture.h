@@ -2,9 +2,9 @@
 #ifndef CAPU_TESTS_UNIT_POLICY_FIXTURE_H
 #define CAPU_TESTS_UNIT_POLICY_FIXTURE_H
 
-#include "policy/plan.h"
-#include "policy/trace.h"
-#include "policy/trace_index.h"
+#include "policy/format/plan.h"
+#include "policy/format/trace.h"
+#include "policy/model/trace_index.h"
 
 #include "tests/support/suite.h"
 

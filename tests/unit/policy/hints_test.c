@@ -1,5 +1,5 @@
 /* Why a plan may not follow a hint, and whether it does. */
-#include "policy/hints.h"
+#include "policy/model/hints.h"
 #include "tests/unit/policy/fixture.h"
 
 static struct trace trace;

@@ -1,5 +1,5 @@
 /* Idle time per op against a plain array. */
-#include "policy/idle_time.h"
+#include "policy/search/idle_time.h"
 
 #include "tests/support/seed.h"
 #include "tests/support/suite.h"

@@ -1,9 +1,9 @@
 /* Decisions in, actions and times out. Every number here was worked out by hand. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/lower.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
+#include "policy/lower/lower.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
 
 /* Gaps of CHAIN_TRACE: accesses are numbered by tensor, then in program order. */
 enum { GAP_W = 0, GAP_X = 2 };

@@ -1,5 +1,5 @@
 /* The largest flow against the smallest cut, over all cuts of small networks. */
-#include "policy/max_flow.h"
+#include "policy/bound/max_flow.h"
 
 #include "tests/support/random_trace.h"
 #include "tests/support/suite.h"

@@ -1,12 +1,12 @@
 /* Which tensors share pages, on traces small enough to work it out by hand. Pages of 500 bytes. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/place.h"
-#include "policy/place_apart.h"
-#include "policy/placement.h"
-#include "policy/planner.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
+#include "policy/model/placement.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
+#include "policy/place/place.h"
+#include "policy/place/place_apart.h"
+#include "policy/search/planner.h"
 
 #define PAGE ",\"page_bytes\":500"
 

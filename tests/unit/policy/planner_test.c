@@ -1,10 +1,10 @@
 /* Planners on traces small enough to know the result; bounds worked out by hand. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/bound.h"
-#include "policy/planner.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
+#include "policy/bound/bound.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
+#include "policy/search/planner.h"
 
 static struct trace trace;
 static struct trace_index trace_index;

@@ -1,9 +1,9 @@
 /* Which copies are added to a plan so that other iterations find what it would discard. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/place.h"
-#include "policy/preserve.h"
-#include "policy/validate.h"
+#include "policy/lower/preserve.h"
+#include "policy/model/validate.h"
+#include "policy/place/place.h"
 
 #define PAGE ",\"page_bytes\":500"
 

@@ -2,9 +2,9 @@
    search. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/greedy.h"
-#include "policy/local_search.h"
-#include "policy/search.h"
+#include "policy/search/greedy.h"
+#include "policy/search/local_search.h"
+#include "policy/search/search.h"
 
 /* The gap of x between f1 and b0, and that of w over the border. */
 enum { GAP_W = 0, GAP_X = 2 };

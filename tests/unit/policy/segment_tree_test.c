@@ -1,5 +1,5 @@
 /* The tree against a plain array. */
-#include "policy/segment_tree.h"
+#include "policy/lower/segment_tree.h"
 
 #include "tests/support/suite.h"
 

@@ -1,8 +1,8 @@
 /* Golden times: every number here was computed by hand from the specification. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/timeline.h"
-#include "policy/validate.h"
+#include "policy/model/timeline.h"
+#include "policy/model/validate.h"
 
 static struct trace trace;
 static struct trace_index trace_index;

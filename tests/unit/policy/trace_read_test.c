@@ -1,7 +1,7 @@
 /* Reading traces: what is written is read back unchanged, and errors name file, line and field. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/json_lines.h"
+#include "policy/format/json_lines.h"
 
 START_TEST(written_traces_can_be_read)
 {

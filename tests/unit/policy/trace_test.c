@@ -1,5 +1,5 @@
 /* Building a trace, and writing it. */
-#include "policy/trace.h"
+#include "policy/format/trace.h"
 
 #include "tests/support/suite.h"
 

@@ -1,7 +1,7 @@
 /* What makes a plan invalid, one rule per case. The tests of the timeline have valid plans. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/validate.h"
+#include "policy/model/validate.h"
 
 #define UPDATE_TRACE                                                                        \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 100, "parameter")                           \

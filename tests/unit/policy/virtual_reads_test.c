@@ -1,8 +1,8 @@
 /* Which dead tensors get virtual reads, and what becomes of them. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/lower.h"
-#include "policy/virtual_reads.h"
+#include "policy/lower/lower.h"
+#include "policy/lower/virtual_reads.h"
 
 #include <stdio.h>
 

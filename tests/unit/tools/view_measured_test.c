@@ -10,8 +10,8 @@
 #include "tests/support/suite.h"
 
 #include "capuchin/op.h"
-#include "policy/planner.h"
-#include "policy/string_buffer.h"
+#include "policy/format/string_buffer.h"
+#include "policy/search/planner.h"
 
 #include <stdio.h>
 #include <string.h>

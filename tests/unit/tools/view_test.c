@@ -2,8 +2,8 @@
  * where each tensor is at each moment. */
 #include "tools/view.h"
 
-#include "policy/planner.h"
-#include "policy/timeline.h"
+#include "policy/model/timeline.h"
+#include "policy/search/planner.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/random_trace.h"

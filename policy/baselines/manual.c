@@ -1,0 +1,96 @@
+/*
+ * Planner manual: the user's own plan. Tensors hinted swap or recompute are evicted in the longest
+ * gap between their accesses, what is made inside a segment is recomputed when backward needs it,
+ * and what enters a segment is kept. Nothing else is decided; what then does not fit is paged on
+ * demand.
+ */
+#include "policy/search/planner_shared.h"
+
+#include <stdlib.h>
+
+/* The access before the tensor's longest gap, in ideal time. */
+static uint32_t longest_gap(const struct planning *planning, uint32_t tensor,
+                            const uint64_t *start_ns)
+{
+    const struct trace_index *trace_index = planning->request->trace_index;
+    uint32_t ops = trace_index->trace->op_count;
+    uint32_t longest = TRACE_INDEX_NONE;
+    uint64_t most = 0;
+
+    for (uint32_t gap = trace_index->first[tensor]; gap < trace_index->first[tensor + 1]; gap++) {
+        uint32_t end = lower_gap_end(planning->lower, gap);
+        uint64_t end_ns;
+
+        if (end == TRACE_INDEX_NONE) {
+            continue;
+        }
+        end_ns = end >= ops ? start_ns[ops] + start_ns[end - ops] : start_ns[end];
+        if (end_ns - start_ns[trace_index->op[gap]] > most) {
+            most = end_ns - start_ns[trace_index->op[gap]];
+            longest = gap;
+        }
+    }
+    return longest;
+}
+
+/* Does the gap lead out of the segment in which its contents were made, to an op in no segment?
+   Then that op belongs to backward. */
+static bool leaves_segment(const struct planning *planning, uint32_t gap)
+{
+    const struct trace_index *trace_index = planning->request->trace_index;
+    const struct trace *trace = trace_index->trace;
+    uint32_t tensor = lower_gap_tensor(planning->lower, gap);
+    uint32_t end = lower_gap_end(planning->lower, gap);
+    uint32_t segment = trace->ops[trace_index->op[gap]].segment;
+    uint32_t maker = trace_index->first[tensor];
+
+    return segment != 0 && end != TRACE_INDEX_NONE && end < trace->op_count &&
+           end > trace_index->op[gap] + 1 && trace->ops[end].segment == 0 &&
+           trace_index->role[maker] == USE_WRITE &&
+           trace->ops[trace_index->op[maker]].segment == segment &&
+           lower_can_drop(planning->lower, gap);
+}
+
+static void decide(struct planning *planning, const uint64_t *start_ns)
+{
+    const struct trace_index *trace_index = planning->request->trace_index;
+
+    for (uint32_t t = 0; t < trace_index->trace->tensor_count; t++) {
+        enum tensor_hint hint = (enum tensor_hint)trace_index->trace->tensors[t].hint;
+        uint32_t longest;
+
+        if (hint == HINT_NONE) {
+            for (uint32_t gap = trace_index->first[t]; gap < trace_index->first[t + 1]; gap++) {
+                planning->decisions[gap] =
+                    leaves_segment(planning, gap) ? DECIDE_DROP : DECIDE_KEEP;
+            }
+            continue;
+        }
+        longest = longest_gap(planning, t, start_ns);
+        if (longest != TRACE_INDEX_NONE && hint != HINT_KEEP) {
+            planning->decisions[longest] = hint == HINT_SWAP ? DECIDE_SWAP : DECIDE_DROP;
+        }
+    }
+}
+
+capu_status manual_plan(struct planning *planning)
+{
+    const struct trace *trace = planning->request->trace_index->trace;
+    struct lower_options options = planner_paging_options(planning);
+    uint64_t *start_ns = calloc((size_t)trace->op_count + 1, sizeof(*start_ns));
+    capu_status status;
+
+    if (start_ns == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    for (uint32_t k = 0; k < trace->op_count; k++) {
+        start_ns[k + 1] = start_ns[k] + trace->ops[k].ns;
+    }
+    decide(planning, start_ns);
+    options.with_prefetch = true;
+    options.with_collective = true;
+    options.lead = 2.0;
+    status = lower_run(planning->lower, planning->decisions, &options, planning->plan);
+    free(start_ns);
+    return status;
+}

@@ -1,0 +1,399 @@
+/*
+ * Lowering: what follows from the trace alone, and the loop around the walk.
+ *
+ * The index is built once per trace: where each gap ends, which op made the contents, and up to
+ * which op a replay of each op is still legal (until one of its operands gets new contents).
+ *
+ * One walk may find that something does not work: a chain of replays does not fit, or a persistent
+ * tensor has to start the iteration on the host. It notes that (`no_drop`, `starts_on_host`), and
+ * the walk is repeated with fewer wishes; within one lowering both only grow. From WALKS_WITH_DROPS
+ * walks on nothing is dropped, and from WALKS_WITH_RESIDENTS on every persistent tensor starts on
+ * the host, so that the loop ends with a result.
+ */
+#include "policy/lower/lower.h"
+
+#include "base/assert.h"
+
+#include "policy/lower/lower_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A walk that had to give something up is repeated; each time it asks for less. */
+#define WALKS_MAX 48
+#define WALKS_WITH_DROPS 32     /* from here on nothing is dropped any more */
+#define WALKS_WITH_RESIDENTS 40 /* from here on every persistent tensor starts on the host */
+
+static void *block(struct lower *lower, size_t count, size_t element_bytes)
+{
+    void *memory = calloc(count + 1, element_bytes);
+
+    lower->blocks[lower->block_count++] = memory;
+    lower->has_failed |= memory == NULL;
+    return memory;
+}
+
+static void allocate_index(struct lower *lower)
+{
+    size_t operands = lower->slot_count;
+    size_t ops = lower->trace->op_count;
+
+    lower->gap_start = block(lower, operands, sizeof(*lower->gap_start));
+    lower->gap_end = block(lower, operands, sizeof(*lower->gap_end));
+    lower->gap_tensor = block(lower, operands, sizeof(*lower->gap_tensor));
+    lower->slot_flags = block(lower, operands, 1);
+    lower->gap_maker = block(lower, operands, sizeof(*lower->gap_maker));
+    lower->slot_of = block(lower, operands, sizeof(*lower->slot_of));
+    lower->until = block(lower, ops, sizeof(*lower->until));
+    lower->droppable = block(lower, operands, 1);
+    lower->forced = block(lower, operands, 1);
+    lower->no_drop = block(lower, operands, 1);
+    lower->means = block(lower, operands, 1);
+    lower->latest = block(lower, operands, sizeof(*lower->latest));
+    lower->saves = block(lower, operands, 1);
+    lower->stack = block(lower, operands + lower->trace->tensor_count, sizeof(*lower->stack));
+    lower->op_stamp = block(lower, ops, sizeof(*lower->op_stamp));
+    lower->chain = block(lower, ops, sizeof(*lower->chain));
+    lower->chain_reads = block(lower, operands, sizeof(*lower->chain_reads));
+    lower->chain_bytes = block(lower, ops, sizeof(*lower->chain_bytes));
+    lower->base = block(lower, ops + 1, sizeof(*lower->base));
+    lower->due_head = block(lower, ops + 1, sizeof(*lower->due_head));
+    lower->virtual_head = block(lower, ops, sizeof(*lower->virtual_head));
+    lower->virtual_next = block(lower, operands, sizeof(*lower->virtual_next));
+    lower->reached = block(lower, operands, 1);
+    lower->ideal_ns = block(lower, ops + 1, sizeof(*lower->ideal_ns));
+    lower->result.start_ns = block(lower, ops + 1, sizeof(*lower->result.start_ns));
+    lower->result.profile = block(lower, ops, sizeof(*lower->result.profile));
+    lower->result.out_busy = block(lower, ops, sizeof(*lower->result.out_busy));
+    lower->result.in_busy = block(lower, ops, sizeof(*lower->result.in_busy));
+    lower->result.replays = block(lower, ops, sizeof(*lower->result.replays));
+}
+
+static void allocate_state(struct lower *lower)
+{
+    size_t tensors = lower->trace->tensor_count;
+
+    lower->tensor_stamp = block(lower, tensors, sizeof(*lower->tensor_stamp));
+    lower->tensors = block(lower, tensors, sizeof(*lower->tensors));
+    lower->stash = block(lower, tensors, sizeof(*lower->stash));
+    lower->changed = block(lower, tensors, sizeof(*lower->changed));
+    lower->chain_fetch = block(lower, tensors, sizeof(*lower->chain_fetch));
+    lower->chain_last = block(lower, tensors, sizeof(*lower->chain_last));
+    lower->chain_state = block(lower, tensors, 1);
+    lower->chain_tensors = block(lower, tensors, sizeof(*lower->chain_tensors));
+}
+
+static uint32_t first_or_none(const struct trace_index *trace_index, uint32_t tensor)
+{
+    return trace_index->first[tensor] < trace_index->first[tensor + 1] ? trace_index->first[tensor]
+                                                                       : TRACE_INDEX_NONE;
+}
+
+/* Where each gap ends, and which op made its contents. */
+static void index_gaps(struct lower *lower)
+{
+    const struct trace_index *trace_index = lower->trace_index;
+    uint32_t ops = lower->trace->op_count;
+
+    for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
+        uint32_t first = first_or_none(trace_index, t);
+        uint32_t end = trace_index->first[t + 1];
+        uint32_t maker = NO_OP;
+        bool is_persistent = lower->trace->tensors[t].persistent;
+
+        lower->tensors[t].rounded = trace_index->rounded[t];
+        lower->tensors[t].first = trace_index->first[t];
+        lower->tensors[t].end = end;
+        lower->tensors[t].is_persistent = is_persistent;
+        lower->tensors[t].virtual_first = TRACE_INDEX_NONE;
+        for (uint32_t slot = trace_index->first[t]; slot < end; slot++) {
+            bool is_last = slot + 1 == end;
+
+            if (trace_index->role[slot] != USE_READ) {
+                maker = trace_index->role[slot] == USE_WRITE ? trace_index->op[slot] : NO_OP;
+            }
+            lower->gap_tensor[slot] = t;
+            lower->gap_start[slot] = trace_index->op[slot];
+            lower->gap_maker[slot] = maker;
+            lower->gap_end[slot] =
+                !is_last ? trace_index->op[slot + 1] : ops + trace_index->op[first];
+            lower->slot_flags[slot] = (uint8_t)((slot == first ? SLOT_FIRST : 0) |
+                                                (is_last && is_persistent ? SLOT_WRAPS : 0));
+            if ((is_last && !is_persistent) ||
+                (!is_last && trace_index->role[slot + 1] == USE_WRITE)) {
+                lower->gap_end[slot] = TRACE_INDEX_NONE;
+            }
+        }
+    }
+}
+
+/* They are slots of the same tensors, with the contents of the last access. */
+static void index_virtual_reads(struct lower *lower, const struct virtual_reads *reads)
+{
+    for (uint32_t k = 0; k < lower->trace->op_count; k++) {
+        lower->virtual_head[k] = TRACE_INDEX_NONE;
+    }
+    for (uint32_t i = lower->slot_count - lower->trace->operand_count; i-- > 0;) {
+        const struct virtual_read *read = &reads->list[i];
+        uint32_t slot = lower->trace->operand_count + i;
+        uint32_t last = lower->tensors[read->tensor].end - 1;
+
+        ASSERT(read->op > lower->gap_start[last] && lower->gap_end[last] == TRACE_INDEX_NONE);
+        lower->gap_tensor[slot] = read->tensor;
+        lower->gap_start[slot] = read->op;
+        lower->gap_end[slot] = TRACE_INDEX_NONE;
+        lower->gap_maker[slot] = lower->gap_maker[last];
+        lower->virtual_next[slot] = lower->virtual_head[read->op];
+        lower->virtual_head[read->op] = slot;
+    }
+}
+
+/* A replay is legal until one of its operands gets new contents. */
+static void index_legality(struct lower *lower)
+{
+    const struct trace_index *trace_index = lower->trace_index;
+    const struct trace *trace = lower->trace;
+    uint32_t *cursor = lower->chain_last; /* free outside a walk */
+    uint32_t *changed = lower->changed;   /* the op of its next change */
+
+    for (uint32_t t = 0; t < trace->tensor_count; t++) {
+        cursor[t] = trace_index->first[t + 1];
+        changed[t] = trace->op_count;
+    }
+    for (uint32_t k = trace->op_count; k-- > 0;) {
+        const struct trace_op *op = &trace->ops[k];
+        const uint32_t *operands = trace->operands + op->first;
+
+        lower->until[k] = trace->op_count;
+        for (uint32_t i = 0; i < trace_operand_count(op); i++) {
+            uint32_t t = operands[i];
+
+            lower->slot_of[op->first + i] = --cursor[t];
+            lower->until[k] = changed[t] < lower->until[k] ? changed[t] : lower->until[k];
+            if (lower->is_frugal && !trace->tensors[t].managed && !trace->tensors[t].persistent) {
+                lower->until[k] = 0;
+            }
+        }
+        for (uint32_t i = op->read_count; i < trace_operand_count(op); i++) {
+            changed[operands[i]] = k;
+        }
+    }
+}
+
+capu_status lower_create(const struct trace_index *trace_index, const struct machine *machine,
+                         const struct virtual_reads *reads, struct lower **out)
+{
+    struct lower *lower = calloc(1, sizeof(*lower));
+    capu_status status;
+
+    if (lower == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    lower->trace_index = trace_index;
+    lower->trace = trace_index->trace;
+    lower->slot_count = lower->trace->operand_count + (reads != NULL ? reads->count : 0);
+    status = clock_init(&lower->clock, trace_index->trace, machine);
+    if (status == CAPU_OK) {
+        status = segment_tree_init(&lower->tree, trace_index->trace->op_count + 1);
+    }
+    lower->has_failed = !bits_init(&lower->due_ops, (size_t)lower->trace->op_count + 1);
+    allocate_index(lower);
+    allocate_state(lower);
+    if (status != CAPU_OK || lower->has_failed) {
+        lower_destroy(lower);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    index_gaps(lower);
+    lower->is_unconditional = reads != NULL && reads->is_unconditional;
+    index_virtual_reads(lower, reads);
+    index_legality(lower);
+    for (uint32_t k = 0; k < trace_index->trace->op_count; k++) {
+        lower->ideal_ns[k + 1] = lower->ideal_ns[k] + trace_index->trace->ops[k].ns;
+    }
+    *out = lower;
+    return CAPU_OK;
+}
+
+void lower_set_frugal(struct lower *lower, bool is_frugal)
+{
+    if (lower->is_frugal != is_frugal) {
+        lower->is_frugal = is_frugal;
+        index_legality(lower);
+        memset(lower->droppable, 0, lower->trace->operand_count);
+    }
+}
+
+bool lower_is_frugal(const struct lower *lower)
+{
+    return lower->is_frugal;
+}
+
+void lower_use_virtual_reads(struct lower *lower, bool has_virtual)
+{
+    lower->has_virtual = has_virtual;
+    for (uint32_t slot = lower->slot_count; slot-- > lower->trace->operand_count;) {
+        struct lower_tensor *state = &lower->tensors[lower->gap_tensor[slot]];
+        uint32_t before = slot > lower->trace->operand_count &&
+                                  lower->gap_tensor[slot - 1] == lower->gap_tensor[slot]
+                              ? slot - 1
+                              : state->end - 1;
+
+        state->virtual_first = has_virtual ? slot : TRACE_INDEX_NONE;
+        lower->gap_end[before] = has_virtual ? lower->gap_start[slot] : TRACE_INDEX_NONE;
+    }
+}
+
+void lower_destroy(struct lower *lower)
+{
+    if (lower == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < lower->block_count; i++) {
+        free(lower->blocks[i]);
+    }
+    bits_finish(&lower->due_ops);
+    free(lower->victims);
+    free(lower->out_spans.list);
+    free(lower->in_spans.list);
+    free(lower->draining.list);
+    clock_finish(&lower->clock);
+    segment_tree_finish(&lower->tree);
+    free(lower);
+}
+
+const struct lower_result *lower_result_of(const struct lower *lower)
+{
+    return &lower->result;
+}
+
+uint64_t lower_work(const struct lower *lower)
+{
+    return lower->work;
+}
+
+const uint8_t *lower_forced(const struct lower *lower)
+{
+    return lower->forced;
+}
+
+void lower_settle_returns(const struct lower *lower, uint8_t *decisions)
+{
+    for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
+        const struct lower_tensor *state = &lower->tensors[t];
+
+        if (state->starts_on_host && decisions[state->end - 1] == DECIDE_RETURN) {
+            decisions[state->end - 1] = DECIDE_SWAP;
+        }
+    }
+}
+
+uint32_t lower_gap_count(const struct lower *lower)
+{
+    return lower->slot_count;
+}
+
+uint32_t lower_gap_start(const struct lower *lower, uint32_t gap)
+{
+    ASSERT(gap < lower->slot_count);
+    return lower->gap_start[gap];
+}
+
+uint32_t lower_gap_rank(const struct lower *lower, uint32_t gap)
+{
+    const struct lower_tensor *state;
+
+    ASSERT(gap < lower_gap_count(lower));
+    state = &lower->tensors[lower->gap_tensor[gap]];
+    return lower_is_virtual(lower, gap) ? state->end - state->first + gap - state->virtual_first
+                                        : gap - state->first;
+}
+
+bool lower_gap_is_virtual(const struct lower *lower, uint32_t gap)
+{
+    ASSERT(gap < lower_gap_count(lower));
+    return lower->gap_end[gap] != TRACE_INDEX_NONE && lower_ends_virtually(lower, gap);
+}
+
+bool lower_gap_is_idle(const struct lower *lower, uint32_t gap)
+{
+    return lower_gap_is_virtual(lower, gap) &&
+           (lower->means[gap] == DECIDE_DROP ||
+            (lower_is_virtual(lower, gap) && !lower->reached[gap]));
+}
+
+uint32_t lower_gap_end(const struct lower *lower, uint32_t gap)
+{
+    ASSERT(gap < lower->slot_count);
+    return lower->gap_end[gap];
+}
+
+uint32_t lower_gap_tensor(const struct lower *lower, uint32_t gap)
+{
+    ASSERT(gap < lower->slot_count);
+    return lower->gap_tensor[gap];
+}
+
+/* Removes actions on transient tensors that neither an access nor a replay follows: a tensor whose
+   last use is over is released by itself. */
+static void settle_actions(struct lower *lower)
+{
+    const struct plan *plan = lower->plan;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < plan->action_count; i++) {
+        struct plan_action action = plan->actions[i];
+
+        if (action.kind != ACTION_RECOMPUTE) {
+            const struct lower_tensor *state = &lower->tensors[action.tensor];
+            bool is_before = action.kind == ACTION_PREFETCH; /* the others come after their op */
+
+            /* last_replay is the op after the replay, plus one. */
+            if (!state->is_persistent &&
+                action.point >= lower->gap_start[state->end - 1] + is_before &&
+                state->last_replay <= action.point + !is_before) {
+                continue;
+            }
+        }
+        plan->actions[kept++] = action;
+    }
+    lower->plan->action_count = kept;
+}
+
+capu_status lower_run(struct lower *lower, const uint8_t *decisions,
+                      const struct lower_options *options, struct plan *plan)
+{
+    capu_status status = CAPU_OK;
+
+    ASSERT(decisions != NULL);
+    lower->decisions = decisions;
+    lower->options = *options;
+    if (options->estimate_ns == NULL) {
+        lower->options.estimate_ns = lower->ideal_ns;
+    }
+    lower->plan = plan;
+    for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
+        lower->tensors[t].starts_on_host = false;
+    }
+    memset(lower->no_drop, 0, lower->slot_count);
+    for (uint32_t walk = 0; walk < WALKS_MAX; walk++) {
+        if (walk >= WALKS_WITH_DROPS) {
+            memset(lower->no_drop, 1, lower->slot_count);
+        }
+        for (uint32_t t = 0; walk >= WALKS_WITH_RESIDENTS && t < lower->trace->tensor_count; t++) {
+            lower->tensors[t].starts_on_host |=
+                lower->trace->tensors[t].persistent && lower->trace->tensors[t].managed &&
+                first_or_none(lower->trace_index, t) != TRACE_INDEX_NONE;
+        }
+        lower->must_restart = false;
+        plan_clear(plan);
+        status = lower_walk(lower);
+        if (status != CAPU_OK || !lower->must_restart) {
+            break;
+        }
+    }
+    if (status == CAPU_OK) {
+        status = lower->must_restart ? CAPU_OVER_BUDGET : CAPU_OK;
+    }
+    settle_actions(lower);
+    return status;
+}

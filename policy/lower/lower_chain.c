@@ -1,0 +1,377 @@
+/*
+ * Replay chains: which ops have to run again so that an op finds its dropped operands, in which
+ * order, and which results are worth keeping.
+ *
+ * The producers are found by a depth-first search from the missing operands, through inputs that
+ * are neither resident nor on the host; program order is then a valid order for the replays.
+ * Between replays everything is released after its last use in the chain, unless it is kept:
+ * results that a later op needs are kept, nearest use first, where they fit over the whole interval
+ * until that use (the paper's collective recomputation).
+ *
+ * A chain that does not fit beside what is held is given up: the drops that made it necessary are
+ * forbidden and the walk starts again.
+ */
+#include "base/assert.h"
+#include "policy/lower/lower_state.h"
+
+#include <stdlib.h>
+
+enum { CHAIN_MADE = 1, CHAIN_FETCHED = 2, CHAIN_STAYS = 4, CHAIN_KEPT = 8 };
+
+static int compare_ops(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a;
+    uint32_t right = *(const uint32_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* The tensor's current gap is not to be dropped from now on. False: that changes nothing. */
+static bool forbid_drop(struct lower *lower, uint32_t tensor)
+{
+    uint32_t gap = lower->tensors[tensor].gap;
+
+    if (gap == TRACE_INDEX_NONE || lower->decisions[gap] != DECIDE_DROP || lower->no_drop[gap] ||
+        lower_ends_virtually(lower, gap)) {
+        return false;
+    }
+    lower->no_drop[gap] = 1;
+    return true;
+}
+
+void lower_chain_give_up(struct lower *lower, uint32_t op)
+{
+    const struct trace_op *entry = &lower->trace->ops[op];
+    bool has_changed = false;
+
+    for (uint32_t i = 0; i < trace_operand_count(entry); i++) {
+        has_changed |= forbid_drop(lower, lower->trace->operands[entry->first + i]);
+    }
+    for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
+        has_changed |= forbid_drop(lower, lower->chain_tensors[i]);
+    }
+    lower->has_given_up = true;
+    lower->must_restart = true;
+    if (!has_changed) {
+        lower_fail(lower, CAPU_OVER_BUDGET);
+    }
+}
+
+static void note(struct lower *lower, uint32_t tensor, uint8_t state)
+{
+    if (lower->chain_state[tensor] == 0) {
+        lower->chain_tensors[lower->chain_tensor_count++] = tensor;
+    }
+    lower->chain_state[tensor] |= state;
+}
+
+/* The op that made a tensor's current contents, if it may be replayed before `op`. */
+static uint32_t producer(const struct lower *lower, uint32_t tensor, uint32_t op)
+{
+    uint32_t gap = lower->tensors[tensor].gap;
+    uint32_t maker = gap == TRACE_INDEX_NONE ? NO_OP : lower->gap_maker[gap];
+
+    return maker != NO_OP && lower->trace->ops[maker].replayable && lower->until[maker] >= op
+               ? maker
+               : NO_OP;
+}
+
+/* Adds one op; inputs that are neither resident nor on the host go on the stack. */
+static uint32_t add_op(struct lower *lower, uint32_t maker, uint32_t op, uint32_t depth)
+{
+    const struct trace_op *entry = &lower->trace->ops[maker];
+
+    lower->chain[lower->chain_count++] = maker;
+    for (uint32_t i = 0; i < entry->read_count + entry->write_count; i++) {
+        uint32_t t = lower->trace->operands[entry->first + i];
+
+        if (lower->tensors[t].rounded == 0) {
+            continue;
+        }
+        if (lower->tensors[t].is_resident) {
+            lower->tensors[t].guard = op + 1;
+            if (i < entry->read_count && lower->tensor_stamp[t] != lower->stamp &&
+                lower->tensors[t].gap != TRACE_INDEX_NONE && lower_next_use(lower, t) > op) {
+                lower->tensor_stamp[t] = lower->stamp;
+                lower->chain_reads[lower->tensors[t].gap]++;
+            }
+        } else if (i >= entry->read_count) {
+            note(lower, t, CHAIN_MADE);
+        } else if (lower->tensors[t].has_host) {
+            if ((lower->chain_state[t] & CHAIN_FETCHED) == 0 &&
+                lower->tensor_stamp[t] != lower->stamp) {
+                lower->chain_fetch[lower->chain_fetch_count++] = t;
+                note(lower, t, CHAIN_FETCHED);
+            }
+        } else {
+            lower->stack[depth++] = t;
+        }
+    }
+    return depth;
+}
+
+bool lower_chain_build(struct lower *lower, uint32_t op)
+{
+    const struct trace_op *entry = &lower->trace->ops[op];
+    uint32_t stamp = lower_next_stamp(lower);
+    uint32_t depth = 0;
+
+    lower->chain_count = 0;
+    lower->chain_fetch_count = 0;
+    while (lower->chain_tensor_count > 0) {
+        lower->chain_state[lower->chain_tensors[--lower->chain_tensor_count]] = 0;
+    }
+    for (uint32_t i = 0; i < trace_operand_count(entry); i++) {
+        uint32_t t = lower->trace->operands[entry->first + i];
+        bool is_write = i >= entry->read_count && i < entry->read_count + entry->write_count;
+
+        if (lower->tensors[t].rounded == 0 || lower->tensors[t].is_resident) {
+            continue;
+        }
+        if (!lower->tensors[t].has_host) {
+            lower->stack[depth] = t;
+            depth += !is_write;
+        } else if (!is_write || lower->tensors[t].gap == TRACE_INDEX_NONE) {
+            /* The walk fetches it for the op itself. */
+            lower->tensor_stamp[t] = stamp;
+        }
+    }
+    while (depth > 0) {
+        uint32_t t = lower->stack[--depth];
+        uint32_t maker = producer(lower, t, op);
+
+        if (maker == NO_OP || lower->chain_count >= 2 * CHAIN_MAX) {
+            lower_chain_give_up(lower, op);
+            return false;
+        }
+        if (lower->op_stamp[maker] != stamp) {
+            lower->op_stamp[maker] = stamp;
+            depth = add_op(lower, maker, op, depth);
+        }
+    }
+    qsort(lower->chain, lower->chain_count, sizeof(*lower->chain), compare_ops);
+    return true;
+}
+
+/* Finds the last use of each tensor within the chain. */
+static void find_last_uses(struct lower *lower, uint32_t op)
+{
+    const struct trace_op *entry = &lower->trace->ops[op];
+
+    for (uint32_t i = 0; i < lower->chain_count; i++) {
+        const struct trace_op *replay = &lower->trace->ops[lower->chain[i]];
+
+        for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
+            lower->chain_last[lower->trace->operands[replay->first + j]] = i;
+        }
+    }
+    for (uint32_t i = 0; i < trace_operand_count(entry); i++) {
+        uint32_t t = lower->trace->operands[entry->first + i];
+
+        if (lower->chain_state[t] != 0) {
+            lower->chain_state[t] |= CHAIN_STAYS;
+        }
+    }
+}
+
+/* Bytes on top of what is held before the chain: after each replay, at most, and at the end. */
+static void run_dry(const struct lower *lower, uint64_t *peak, uint64_t *after)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < lower->chain_fetch_count; i++) {
+        bytes += lower->tensors[lower->chain_fetch[i]].rounded;
+    }
+    *peak = bytes;
+    for (uint32_t i = 0; i < lower->chain_count; i++) {
+        const struct trace_op *replay = &lower->trace->ops[lower->chain[i]];
+        const uint32_t *operands = lower->trace->operands + replay->first;
+
+        for (uint32_t j = replay->read_count; j < trace_operand_count(replay); j++) {
+            bytes += (lower->chain_state[operands[j]] & CHAIN_MADE) != 0
+                         ? lower->tensors[operands[j]].rounded
+                         : 0;
+        }
+        lower->chain_bytes[i] = bytes;
+        *peak = bytes > *peak ? bytes : *peak;
+        for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
+            uint8_t state = lower->chain_state[operands[j]];
+
+            if (state != 0 && state < CHAIN_STAYS && lower->chain_last[operands[j]] == i) {
+                bytes -= lower->tensors[operands[j]].rounded;
+            }
+        }
+    }
+    *after = bytes;
+}
+
+/* The op up to which a result of the chain is wanted; NO_OP: it is not. Up to `op` itself, where
+   its next slot is a virtual read there and it does not die of it: what then becomes of it follows
+   from the gap after that. */
+static uint32_t wanted_until(const struct lower *lower, uint32_t tensor, uint32_t op)
+{
+    uint32_t gap = lower->tensors[tensor].gap;
+    uint32_t use = lower_next_use(lower, tensor);
+    uint32_t next = gap == TRACE_INDEX_NONE ? gap : lower_slot_after(lower, tensor, gap);
+
+    if (next != TRACE_INDEX_NONE && lower_is_virtual(lower, next) && lower->gap_start[next] == op) {
+        return lower_ends_virtually(lower, next) && lower->means[next] != DECIDE_DROP ? op : NO_OP;
+    }
+    return use < lower->trace->op_count && lower_next_needs(lower, tensor) ? use : NO_OP;
+}
+
+/* Puts the results that a later op needs into the stash, nearest use first. Returns their number.
+ */
+static uint32_t list_wanted(struct lower *lower, uint32_t op)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
+        uint32_t t = lower->chain_tensors[i];
+
+        uint32_t use = wanted_until(lower, t, op);
+
+        if (lower->chain_state[t] < CHAIN_STAYS && use != NO_OP) {
+            lower->stash[count++] = (struct victim){.key = use, .tensor = t};
+        }
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        struct victim moving = lower->stash[i];
+        uint32_t j = i;
+
+        for (; j > 0 && (lower->stash[j - 1].key > moving.key ||
+                         (lower->stash[j - 1].key == moving.key &&
+                          lower->stash[j - 1].tensor > moving.tensor));
+             j--) {
+            lower->stash[j] = lower->stash[j - 1];
+        }
+        lower->stash[j] = moving;
+    }
+    return count;
+}
+
+/*
+ * Keeping a tensor adds its bytes to the replays after its last use in the chain, and to the op:
+ * until then they count anyway. Does that fit beside `others`? `after` then grows.
+ */
+static bool fits_beside(struct lower *lower, uint32_t tensor, uint64_t others, uint64_t *after)
+{
+    uint64_t bytes = lower->tensors[tensor].rounded;
+    uint64_t spare = lower->options.is_cautious ? bytes : 0;
+    uint64_t most = *after;
+
+    for (uint32_t i = lower->chain_last[tensor] + 1; i < lower->chain_count; i++) {
+        most = lower->chain_bytes[i] > most ? lower->chain_bytes[i] : most;
+    }
+    if (!lower->options.is_soft && others + most + bytes + spare > lower->options.limit_bytes) {
+        return false;
+    }
+    for (uint32_t i = lower->chain_last[tensor] + 1; i < lower->chain_count; i++) {
+        lower->chain_bytes[i] += bytes;
+    }
+    *after += bytes;
+    return true;
+}
+
+/* Keeps results that a later op needs, nearest use first, where they fit over the whole interval.
+ */
+static void choose_kept(struct lower *lower, uint32_t op, uint64_t others, uint64_t after)
+{
+    uint32_t count = list_wanted(lower, op);
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t t = lower->stash[i].tensor;
+        uint32_t last = (uint32_t)lower->stash[i].key - 1;
+        int64_t bytes = (int64_t)lower->tensors[t].rounded;
+
+        if (segment_tree_most(&lower->tree, op, last) + bytes >
+                (int64_t)lower->options.limit_bytes ||
+            !fits_beside(lower, t, others, &after)) {
+            continue;
+        }
+        lower->chain_state[t] |= CHAIN_KEPT;
+        segment_tree_add(&lower->tree, op, last, bytes);
+        lower_due_remove(lower, t, lower_next_use(lower, t));
+    }
+}
+
+void lower_chain_measure(struct lower *lower, uint32_t op, uint64_t fetched, uint64_t *peak,
+                         uint64_t *after)
+{
+    find_last_uses(lower, op);
+    run_dry(lower, peak, after);
+    if (lower->options.with_collective) {
+        choose_kept(lower, op, lower->held + fetched, *after);
+        run_dry(lower, peak, after);
+    }
+}
+
+static void drop_after(struct lower *lower, uint32_t index)
+{
+    const struct trace_op *replay = &lower->trace->ops[lower->chain[index]];
+
+    for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
+        uint32_t t = lower->trace->operands[replay->first + j];
+        uint8_t state = lower->chain_state[t];
+        capu_status status;
+
+        if (state == 0 || state >= CHAIN_STAYS || lower->chain_last[t] != index) {
+            continue;
+        }
+        status = plan_add_drop(lower->plan, t);
+        if (status != CAPU_OK) {
+            lower_fail(lower, status);
+        }
+        lower_release(lower, t, clock_usable(&lower->clock, t));
+        if (state & CHAIN_FETCHED) {
+            lower_due_again(lower, t);
+        }
+    }
+}
+
+static void issue_op(struct lower *lower, uint32_t number, uint32_t op)
+{
+    const struct trace_op *replay = &lower->trace->ops[number];
+    uint64_t alloc_ns = 0;
+
+    for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
+        uint32_t t = lower->trace->operands[replay->first + j];
+
+        lower->tensors[t].last_replay = op + 1;
+        if (j >= replay->read_count && lower->tensors[t].rounded > 0 &&
+            !lower->tensors[t].is_resident) {
+            uint64_t usable = clock_take(&lower->clock, lower->tensors[t].rounded);
+
+            alloc_ns = usable > alloc_ns ? usable : alloc_ns;
+            lower->clock.tensors[t].is_fresh = true;
+            lower_set_resident(lower, t);
+        }
+    }
+    clock_op(&lower->clock, lower->trace, number, alloc_ns);
+    lower->result.replays[number]++;
+}
+
+void lower_chain_issue(struct lower *lower, uint32_t op)
+{
+    capu_status status;
+
+    ASSERT(lower->chain_count > 0);
+    status = plan_add_recompute(lower->plan, op);
+    for (uint32_t i = 0; status == CAPU_OK && i < lower->chain_count; i++) {
+        status = plan_add_replay(lower->plan, lower->chain[i]);
+        if (status == CAPU_OK) {
+            issue_op(lower, lower->chain[i], op);
+            drop_after(lower, i);
+        }
+    }
+    if (status != CAPU_OK) {
+        lower_fail(lower, status);
+    }
+    for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
+        uint32_t t = lower->chain_tensors[i];
+
+        if (lower->chain_state[t] & CHAIN_KEPT) {
+            lower_push_victim(lower, t, op);
+        }
+    }
+}

@@ -1,0 +1,383 @@
+/*
+ * The execution model over four iterations. Versions are tracked only to know which host copies are
+ * current: evicting a tensor with a current host copy takes no time. Linear in the items of the
+ * program.
+ */
+#include "policy/model/timeline.h"
+
+#include "base/assert.h"
+
+#include "policy/model/placement.h"
+#include "policy/model/validate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ITERATIONS 4
+#define NO_VERSION UINT32_MAX
+
+struct run {
+    const struct trace_index *trace_index;
+    const struct trace *trace;
+    const struct plan *plan;
+    struct program program;
+    struct placement placement;
+    struct clock clock;
+    uint32_t *device; /* per tensor: version, or NO_VERSION */
+    uint32_t *host;
+    uint64_t *page_usable; /* per page: from when; placed plans only */
+    uint64_t held;
+    uint64_t cutoff_ns; /* 0: none */
+    struct timeline *timeline;
+    bool is_last;
+    const uint8_t *layer_starts; /* per op; NULL: not coupled */
+    uint64_t copies_ns;          /* coupled: when copies issued before the current layer end */
+};
+
+static bool is_pooled(const struct run *run, uint32_t tensor)
+{
+    return run->trace_index->rounded[tensor] > 0 &&
+           (run->plan->place_count == 0 || placement_count(&run->placement, tensor) > 0);
+}
+
+static uint64_t allocate(struct run *run, uint32_t tensor)
+{
+    uint64_t latest = 0;
+
+    if (!is_pooled(run, tensor)) {
+        return 0;
+    }
+    run->held += run->trace_index->rounded[tensor];
+    if (run->held > run->timeline->peak_bytes) {
+        run->timeline->peak_bytes = run->held;
+    }
+    if (run->plan->place_count == 0) {
+        return clock_take(&run->clock, run->trace_index->rounded[tensor]);
+    }
+    for (uint32_t i = 0; i < placement_count(&run->placement, tensor); i++) {
+        uint64_t usable = run->page_usable[placement_page(&run->placement, tensor, i)];
+
+        latest = usable > latest ? usable : latest;
+    }
+    return latest;
+}
+
+static capu_status give_back(struct run *run, uint32_t tensor, uint64_t usable_ns)
+{
+    run->device[tensor] = NO_VERSION;
+    if (!is_pooled(run, tensor)) {
+        return CAPU_OK;
+    }
+    run->held -= run->trace_index->rounded[tensor];
+    if (run->plan->place_count == 0) {
+        return clock_give(&run->clock, run->trace_index->rounded[tensor], usable_ns);
+    }
+    for (uint32_t i = 0; i < placement_count(&run->placement, tensor); i++) {
+        run->page_usable[placement_page(&run->placement, tensor, i)] = usable_ns;
+    }
+    return CAPU_OK;
+}
+
+static void record(struct run *run, const struct item *item, enum timeline_engine engine,
+                   struct clock_span span)
+{
+    struct timeline *timeline = run->timeline;
+
+    if (run->is_last && timeline->records != NULL) {
+        timeline->records[timeline->record_count++] = (struct timeline_record){
+            .item = *item, .engine = engine, .span = span, .held_bytes = run->held};
+    }
+}
+
+/* Coupled: a layer's start waits for the copies issued before the layer before it began. */
+static void start_layer(struct run *run)
+{
+    struct clock *clock = &run->clock;
+
+    clock->compute = clock->compute > run->copies_ns ? clock->compute : run->copies_ns;
+    run->copies_ns = clock->d2h > clock->h2d ? clock->d2h : clock->h2d;
+}
+
+static void run_op(struct run *run, const struct item *item)
+{
+    const struct trace_op *op = &run->trace->ops[item->subject];
+    const uint32_t *operands = run->trace->operands + op->first;
+    const uint32_t *versions = run->trace_index->version + op->first;
+    uint64_t alloc_ns = 0;
+
+    if (run->layer_starts != NULL && run->layer_starts[item->subject] != 0) {
+        start_layer(run);
+    }
+    for (uint32_t i = op->read_count; i < trace_operand_count(op); i++) {
+        uint32_t tensor = operands[i];
+
+        if (run->device[tensor] == NO_VERSION) {
+            uint64_t usable = allocate(run, tensor);
+
+            alloc_ns = usable > alloc_ns ? usable : alloc_ns;
+            run->clock.tensors[tensor].is_fresh = true;
+        }
+        run->device[tensor] = versions[i] + (i >= op->read_count + op->write_count);
+        if (run->host[tensor] != NO_VERSION && run->host[tensor] < run->device[tensor]) {
+            run->host[tensor] = NO_VERSION;
+        }
+    }
+    record(run, item, ENGINE_COMPUTE, clock_op(&run->clock, run->trace, item->subject, alloc_ns));
+    if (run->is_last && item->kind == ACTION_REPLAY) {
+        run->timeline->replay_ns += op->ns;
+    }
+}
+
+/* A copy to the host where there is none as new. False: nothing was to be done. */
+static bool copy_out(struct run *run, const struct item *item)
+{
+    uint32_t tensor = item->subject;
+    struct clock_span span;
+
+    if (run->host[tensor] != NO_VERSION && run->host[tensor] >= run->device[tensor]) {
+        return false;
+    }
+    run->host[tensor] = run->device[tensor];
+    span = item->kind == ACTION_SAVE ? clock_save(&run->clock, tensor)
+                                     : clock_evict(&run->clock, tensor);
+    record(run, item, ENGINE_D2H, span);
+    if (run->is_last) {
+        run->timeline->evicted_bytes += run->trace->tensors[tensor].bytes;
+    }
+    return true;
+}
+
+static void prefetch(struct run *run, const struct item *item)
+{
+    uint32_t tensor = item->subject;
+    uint64_t alloc_ns = allocate(run, tensor);
+
+    run->device[tensor] = run->host[tensor];
+    record(run, item, ENGINE_H2D, clock_prefetch(&run->clock, tensor, alloc_ns));
+    if (run->is_last) {
+        run->timeline->prefetched_bytes += run->trace->tensors[tensor].bytes;
+    }
+}
+
+static capu_status run_item(struct run *run, const struct item *item)
+{
+    uint32_t tensor = item->subject;
+    uint64_t usable;
+
+    switch ((enum action_kind)item->kind) {
+    case ACTION_OP:
+    case ACTION_REPLAY:
+        run_op(run, item);
+        return CAPU_OK;
+    case ACTION_PREFETCH:
+        prefetch(run, item);
+        return CAPU_OK;
+    case ACTION_SAVE:
+        copy_out(run, item);
+        return CAPU_OK;
+    case ACTION_EVICT:
+        if (copy_out(run, item)) {
+            return give_back(run, tensor, run->clock.tensors[tensor].host);
+        }
+        usable = clock_usable(&run->clock, tensor);
+        break;
+    case ACTION_RELEASE:
+        run->host[tensor] = NO_VERSION;
+        if (run->device[tensor] == NO_VERSION) {
+            return CAPU_OK;
+        }
+        usable = clock_usable(&run->clock, tensor);
+        break;
+    case ACTION_DROP:
+    default:
+        usable = clock_usable(&run->clock, tensor);
+        break;
+    }
+    record(run, item, ENGINE_NONE,
+           (struct clock_span){.start = usable, .end = usable, .idle_from = usable});
+    return give_back(run, tensor, usable);
+}
+
+/* The final versions of one iteration are the first of the next. */
+static void turn_over(struct run *run)
+{
+    for (uint32_t t = 0; t < run->trace->tensor_count; t++) {
+        uint32_t newest = run->trace_index->final_version[t];
+
+        if (run->trace->tensors[t].persistent) {
+            run->device[t] = run->device[t] == newest ? 0 : NO_VERSION;
+            run->host[t] = run->host[t] == newest ? 0 : NO_VERSION;
+        }
+    }
+}
+
+static capu_status run_init(struct run *run, const struct machine *machine)
+{
+    size_t tensors = (size_t)run->trace->tensor_count + 1;
+    const struct plan *plan = run->plan;
+    capu_status status = program_init(&run->program, run->trace_index, plan, NULL);
+
+    if (status == CAPU_OK) {
+        status = placement_init(&run->placement, run->trace_index, plan, NULL);
+    }
+    if (status == CAPU_OK) {
+        status = clock_init(&run->clock, run->trace, machine);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    run->device = malloc(tensors * sizeof(*run->device));
+    run->host = malloc(tensors * sizeof(*run->host));
+    run->page_usable = calloc((size_t)run->placement.page_count + 1, sizeof(*run->page_usable));
+    if (run->device == NULL || run->host == NULL || run->page_usable == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    run->held = plan->fixed_bytes;
+    for (uint32_t t = 0; t < run->trace->tensor_count; t++) {
+        bool on_host = run->program.starts_on_host[t];
+        bool is_persistent = run->trace->tensors[t].persistent;
+
+        run->device[t] = is_persistent && !on_host ? 0 : NO_VERSION;
+        run->host[t] = on_host ? 0 : NO_VERSION;
+        run->held +=
+            is_persistent && !on_host && is_pooled(run, t) ? run->trace_index->rounded[t] : 0;
+    }
+    run->timeline->peak_bytes = run->held;
+    clock_reset(&run->clock, plan->budget_bytes - run->held);
+    return CAPU_OK;
+}
+
+static void run_finish(struct run *run)
+{
+    free(run->device);
+    free(run->host);
+    free(run->page_usable);
+    clock_finish(&run->clock);
+    placement_finish(&run->placement);
+    program_finish(&run->program);
+}
+
+static capu_status run_iterations(struct run *run, struct error_text *error)
+{
+    struct timeline *timeline = run->timeline;
+    capu_status status = CAPU_OK;
+
+    for (int iteration = 0; status == CAPU_OK && iteration < ITERATIONS; iteration++) {
+        run->is_last = iteration == ITERATIONS - 1;
+        timeline->begin_ns = run->clock.compute;
+        if (run->is_last && timeline->at_begin != NULL) {
+            memcpy(timeline->at_begin, run->clock.tensors,
+                   run->trace->tensor_count * sizeof(*timeline->at_begin));
+        }
+        for (uint32_t i = 0; status == CAPU_OK && i < run->program.count; i++) {
+            status = run_item(run, &run->program.items[i]);
+            if (run->clock.compute > CLOCK_NS_MAX || run->clock.d2h > CLOCK_NS_MAX ||
+                run->clock.h2d > CLOCK_NS_MAX) {
+                return error_text_set(error, CAPU_TOO_LARGE, "an iteration beyond 2^62 ns");
+            }
+        }
+        turn_over(run);
+        /* The second iteration begins in nearly the state of all later ones. */
+        if (iteration == 1 && run->cutoff_ns > 0 &&
+            run->clock.compute - timeline->begin_ns >= run->cutoff_ns + run->cutoff_ns / 256) {
+            timeline->iteration_ns = UINT64_MAX;
+            return status;
+        }
+    }
+    timeline->iteration_ns = run->clock.compute - timeline->begin_ns;
+    timeline->ideal_ns = run->trace->total_ns;
+    timeline->budget_bytes = run->plan->budget_bytes;
+    timeline->stall_ns = timeline->iteration_ns - timeline->ideal_ns - timeline->replay_ns;
+    return status;
+}
+
+static capu_status run_all(struct run *run, const struct machine *machine, bool with_records,
+                           struct error_text *error)
+{
+    struct timeline *timeline = run->timeline;
+    const struct trace *trace = run->trace;
+    capu_status status;
+
+    ASSERT_EXPENSIVE(validate_is_sound(run->trace_index, run->plan));
+    *timeline = (struct timeline){0};
+    if (machine == NULL && !trace->has_machine) {
+        return error_text_set(error, CAPU_INVALID, "the trace names no machine");
+    }
+    status = run_init(run, machine != NULL ? machine : &trace->machine);
+    if (status == CAPU_OK && with_records) {
+        timeline->records = malloc(((size_t)run->program.count + 1) * sizeof(*timeline->records));
+        timeline->at_begin =
+            malloc(((size_t)run->trace->tensor_count + 1) * sizeof(*timeline->at_begin));
+        status =
+            timeline->records != NULL && timeline->at_begin != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+    }
+    if (status == CAPU_OK) {
+        status = run_iterations(run, error);
+    }
+    run_finish(run);
+    if (status != CAPU_OK) {
+        timeline_finish(timeline);
+    }
+    return status;
+}
+
+capu_status timeline_init(struct timeline *timeline, const struct trace_index *trace_index,
+                          const struct plan *plan, const struct machine *machine, bool with_records,
+                          struct error_text *error)
+{
+    struct run run = {.trace_index = trace_index,
+                      .trace = trace_index->trace,
+                      .plan = plan,
+                      .timeline = timeline};
+
+    return run_all(&run, machine, with_records, error);
+}
+
+capu_status timeline_init_coupled(struct timeline *timeline, const struct trace_index *trace_index,
+                                  const struct plan *plan, const struct machine *machine,
+                                  const uint8_t *layer_starts, struct error_text *error)
+{
+    struct run run = {.trace_index = trace_index,
+                      .trace = trace_index->trace,
+                      .plan = plan,
+                      .timeline = timeline,
+                      .layer_starts = layer_starts};
+
+    return run_all(&run, machine, false, error);
+}
+
+capu_status timeline_time(const struct trace_index *trace_index, const struct plan *plan,
+                          const struct machine *machine, uint64_t cutoff_ns, uint64_t *ns)
+{
+    struct timeline timeline = {0};
+    struct run run = {.trace_index = trace_index,
+                      .trace = trace_index->trace,
+                      .plan = plan,
+                      .cutoff_ns = cutoff_ns,
+                      .timeline = &timeline};
+    capu_status status;
+
+    ASSERT(machine != NULL);
+    ASSERT_EXPENSIVE(validate_is_sound(trace_index, plan));
+    status = run_init(&run, machine);
+    if (status == CAPU_OK) {
+        status = run_iterations(&run, NULL);
+    }
+    run_finish(&run);
+    *ns = status == CAPU_OK ? timeline.iteration_ns : UINT64_MAX;
+    return status;
+}
+
+void timeline_finish(struct timeline *timeline)
+{
+    free(timeline->records);
+    free(timeline->at_begin);
+    *timeline = (struct timeline){0};
+}
+
+double timeline_overhead(const struct timeline *timeline)
+{
+    return timeline->ideal_ns == 0
+               ? 0.0
+               : (double)timeline->iteration_ns / (double)timeline->ideal_ns - 1.0;
+}

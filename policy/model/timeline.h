@@ -1,0 +1,78 @@
+/*
+ * How long an iteration takes under a plan: the execution model over the whole program.
+ *
+ * Four iterations run on one clock, and the result is the time between the ends of the third and
+ * the fourth: the first starts with idle engines and without copies from an iteration before it,
+ * which is not what a steady iteration sees.
+ */
+#ifndef CAPU_POLICY_TIMELINE_H
+#define CAPU_POLICY_TIMELINE_H
+
+#include "base/error_text.h"
+#include "capuchin/status.h"
+#include "policy/format/plan.h"
+#include "policy/model/clock.h"
+#include "policy/model/program.h"
+#include "policy/model/trace_index.h"
+
+enum timeline_engine { ENGINE_NONE, ENGINE_COMPUTE, ENGINE_D2H, ENGINE_H2D };
+
+/* One item of the fourth iteration. Items that take no time (drops, clean evictions) have no
+   engine; their span is the moment from which the memory is usable. */
+struct timeline_record {
+    struct item item;
+    enum timeline_engine engine;
+    struct clock_span span;
+    uint64_t held_bytes; /* after it was issued, fixed_bytes included */
+};
+
+struct timeline {
+    uint64_t iteration_ns;
+    uint64_t ideal_ns;
+    uint64_t peak_bytes; /* held at most, fixed_bytes included */
+    uint64_t budget_bytes;
+    uint64_t evicted_bytes; /* copied out, saves included */
+    uint64_t prefetched_bytes;
+    uint64_t replay_ns;
+    uint64_t stall_ns;               /* the rest: neither ideal nor replay */
+    uint64_t begin_ns;               /* of the fourth iteration: the end of the third */
+    struct timeline_record *records; /* NULL unless asked for */
+    uint32_t record_count;
+    struct clock_tensor *at_begin; /* with the records: per tensor, its times when the fourth
+                                      iteration begins. Those after begin_ns are of copies of the
+                                      third one that are still under way */
+};
+
+/*
+ * `machine` NULL: the trace's own. Pre: the plan is valid, except that it may hold more than its
+ * budget allows.
+ * Errors: INVALID (no machine), TOO_LARGE (times beyond 2^62 ns), NO_HOST_MEMORY. On failure
+ * zeroed.
+ */
+capu_status timeline_init(struct timeline *timeline, const struct trace_index *trace_index,
+                          const struct plan *plan, const struct machine *machine, bool with_records,
+                          struct error_text *error);
+
+/*
+ * The same with computation and copies coupled, as in systems without delayed synchronisation: an
+ * op that starts a layer (`layer_starts`, one per op) waits for all copies that were issued up to
+ * the start of the previous layer, so that each copy is hidden by one layer at most. For
+ * comparisons; not part of the execution model.
+ */
+capu_status timeline_init_coupled(struct timeline *timeline, const struct trace_index *trace_index,
+                                  const struct plan *plan, const struct machine *machine,
+                                  const uint8_t *layer_starts, struct error_text *error);
+void timeline_finish(struct timeline *timeline);
+
+/*
+ * Only the iteration time, and only if it matters: *ns is UINT64_MAX if the second iteration shows
+ * that it will be `cutoff_ns` or more (0: no cutoff). For searches. Pre and errors: as above, and
+ * `machine` is not NULL.
+ */
+capu_status timeline_time(const struct trace_index *trace_index, const struct plan *plan,
+                          const struct machine *machine, uint64_t cutoff_ns, uint64_t *ns);
+
+/* iteration / ideal - 1; 0 for an empty trace. */
+double timeline_overhead(const struct timeline *timeline);
+
+#endif

@@ -1,0 +1,247 @@
+/*
+ * Planner hybrid, the default: keeps, swaps or drops each tensor in each gap. It searches; the
+ * lowering makes every set of decisions a valid plan, and the execution model times it exactly.
+ *
+ * Scan. The greedy runs for several prices of the link (theta). Each result is lowered with several
+ * leads of its prefetches, with and without saves. Where dead tensors
+ * may be worth keeping for replays, some starts also decide about those (virtual_reads.h). Where
+ * what is swapped over the border is missing when the iteration begins, a copy of a start has it
+ * return earlier (hybrid_returns.c).
+ *
+ * Improvement. Every start is improved for a while, since prices lead to different local optima;
+ * then the best one gets the rest of the work, and the others in turn when it gains no more. Ruin
+ * and rebuild (large neighbourhood search: part of the decisions is given up, and the greedy
+ * completes them at other prices) alternates with local search. Random choices follow from the
+ * request's seed, so equal requests give equal plans.
+ *
+ * Monotone in the budget: a larger budget never gives a slower plan. Budgets are rounded down to a
+ * fixed ladder of rungs, and the answer is the best over all rungs up to the budget. Few rungs are
+ * searched in depth, the others only scanned. Two rules keep lower rungs cheap, so that most of the
+ * work goes into the highest. A rung is left out if its lower bound is no better than the best plan
+ * found. And on all but tiny traces, what the steps of a rung's search may still gain is limited,
+ * so that a rung that is far worse than the best found need not be searched further; faster results
+ * are ignored, which keeps the answer independent of what else was searched.
+ *
+ * With place lines, only times of placed plans count, and each plan is placed within its own rung's
+ * budget. Where the places of all starts cost much, another one begins with the plan that copies
+ * most, which can always be placed, and keeps what its pages allow (hybrid_frugal.c). Effort is
+ * counted in ops walked over, not in seconds: plans do not depend on the machine. This file has the
+ * ladder; hybrid_rung.c searches one rung; hybrid_scan.c, hybrid_returns.c, hybrid_frugal.c and
+ * hybrid_improve.c are its phases.
+ */
+#include "policy/search/planner_shared.h"
+
+#include "policy/bound/bound.h"
+#include "policy/search/hybrid_state.h"
+
+#include <stdlib.h>
+
+/* From so many ops on, improving the result of a scan is too expensive: the effort that is still
+   affordable gained nothing. */
+#define HUGE_OPS 100000
+/* The effort per rung. */
+static const struct effort efforts[EFFORT_COUNT] = {
+    [EFFORT_QUICK] =
+        {.rungs = 10, .starts = 4, .variants = 2, .rounds_max = 40, .left = {0.2, 0.3}},
+    [EFFORT_DEFAULT] = {.rungs = 20,
+                        .depth_every = 2,
+                        .starts = 4,
+                        .variants = 4,
+                        .start_work = 300000,
+                        .work = 2000000,
+                        .rounds_max = 40,
+                        .left = {0.1, 0.2, 0.25, 0.6, 0.6, 0.75}},
+    [EFFORT_BEST] = {.rungs = 20,
+                     .depth_every = 2,
+                     .starts = 4,
+                     .variants = 8,
+                     .start_work = 3000000,
+                     .work = 120000000,
+                     .rounds_max = 60,
+                     .left = {0.05, 0.1, 0.15, 0.4, 0.4, 0.6}},
+};
+
+/* From MANY_OPS on. */
+static const struct effort quick_large = {
+    .rungs = 4, .starts = 2, .variants = 2, .rounds_max = 40, .left = {0.2, 0.3}};
+static const struct effort default_large = {.rungs = 10,
+                                            .depth_every = 1,
+                                            .starts = 2,
+                                            .variants = 2,
+                                            .start_work = 100000,
+                                            .work = 1000000,
+                                            .rounds_max = 40,
+                                            .left = {0.1, 0.2, 0.25, 0.6, 0.6, 0.75}};
+
+/* From HUGE_OPS on. */
+static const struct effort default_huge = {.rungs = 10,
+                                           .depth_every = 1,
+                                           .starts = 2,
+                                           .variants = 2,
+                                           .rounds_max = 40,
+                                           .left = {0.2, 0.3}};
+
+/* The effort of a rung that is not searched in depth. */
+static const struct effort scan_only = {
+    .starts = 2, .variants = 1, .rounds_max = 40, .left = {0.3, 0.4}};
+
+/* One search of a rung. */
+struct rung_search {
+    bool is_placing;    /* in every step, not just at the end */
+    uint64_t bound_ns;  /* no result can be faster */
+    uint64_t floor_ns;  /* no result may be faster; the search may raise it */
+    uint64_t found_ns;  /* out, if not every step is placed: the best time without place lines */
+    uint64_t result_ns; /* and with them. UINT64_MAX: none */
+};
+
+/* Never 0, where the generator would stay. */
+static uint64_t seed_of(uint64_t request)
+{
+    uint64_t seed = 0x9E3779B97F4A7C15u ^ (request * 0xD1342543DE82EF95u);
+
+    return seed != 0 ? seed : 1;
+}
+
+static capu_status search_once(struct planning *planning, const struct effort *effort,
+                               struct rung_search *rung_search, struct search *best)
+{
+    struct hybrid hybrid = {.planning = planning,
+                            .effort = effort,
+                            .seed = seed_of(planning->request->seed),
+                            .is_placing = rung_search->is_placing,
+                            .bound_ns = rung_search->bound_ns,
+                            .floor_ns = rung_search->floor_ns,
+                            .found_ns = UINT64_MAX,
+                            .result_ns = UINT64_MAX};
+    capu_status status = CAPU_NO_HOST_MEMORY;
+
+    hybrid.decisions = calloc((size_t)lower_gap_count(planning->lower) + 1, 1);
+    if (hybrid.decisions != NULL) {
+        status = greedy_create(planning, &hybrid.greedy);
+    }
+    if (status == CAPU_OK) {
+        status = hybrid_rung_plan(&hybrid, best);
+    }
+    rung_search->floor_ns = hybrid.floor_ns;
+    rung_search->found_ns = hybrid.found_ns;
+    rung_search->result_ns = hybrid.result_ns;
+    lower_use_virtual_reads(planning->lower, false);
+    greedy_destroy(hybrid.greedy);
+    free(hybrid.decisions);
+    for (uint32_t i = 0; i < hybrid.start_count; i++) {
+        search_finish(&hybrid.starts[i]);
+    }
+    return status;
+}
+
+/* With place lines: places the result of a whole search without them. If that costs time, also
+   searches among plans that can be placed: neither is always better. */
+static capu_status plan_budget(struct planning *planning, const struct effort *effort,
+                               struct search *best)
+{
+    const struct trace_index *trace_index = planning->request->trace_index;
+    struct rung_search rung_search = {
+        .is_placing = false,
+        .bound_ns = bound_cut(trace_index, planning->machine, planning->plan->budget_bytes)};
+    capu_status status = CAPU_OK;
+
+    if (planning->placer != NULL && effort->work > 0) {
+        status = search_once(planning, effort, &rung_search, best);
+        planner_set_budget(planning, planning->plan->budget_bytes);
+        if (status != CAPU_OK || rung_search.floor_ns >= best->best_ns ||
+            (rung_search.result_ns != UINT64_MAX &&
+             rung_search.result_ns <=
+                 rung_search.found_ns + trace_index->trace->total_ns / NEAR_IDEAL)) {
+            return status;
+        }
+    }
+    rung_search.is_placing = planning->placer != NULL;
+    return search_once(planning, effort, &rung_search, best);
+}
+
+/* The frugal plan, which can be placed at any budget at which some plan is known to be, and what is
+   better of its kind there. That is a rung of its own, whatever budget was asked for. */
+static capu_status offer_frugal(struct planning *planning, struct search *best)
+{
+    const struct trace_index *trace_index = planning->request->trace_index;
+    struct hybrid hybrid = {.planning = planning};
+    capu_status status = planner_plan_frugally(planning, UINT64_MAX);
+    struct plan *plan = planning->plan;
+
+    if (status != CAPU_OK ||
+        bound_cut(trace_index, planning->machine, plan->budget_bytes) >= best->best_ns ||
+        bound_iteration(trace_index, planning->machine, plan->budget_bytes) >= best->best_ns) {
+        return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
+    }
+    planning->limit_bytes = plan->budget_bytes - plan->fixed_bytes;
+    hybrid.decisions = planning->decisions;
+    status = hybrid_scan_frugal(&hybrid);
+    if (status == CAPU_OK && hybrid.start_count > 0 && hybrid.starts[0].best_ns != UINT64_MAX) {
+        status = search_offer(best, &hybrid.starts[0].best);
+    }
+    if (status == CAPU_OK) {
+        status = search_offer(best, plan);
+    }
+    search_finish(&hybrid.starts[0]);
+    return status;
+}
+
+/* The budget of a rung; rung 0 is the floor, with what no op names. */
+static uint64_t rung_budget(const struct trace_index *trace_index, uint32_t rung, uint32_t rungs)
+{
+    return rung == 0 ? trace_index->floor_bytes + trace_index->idle_bytes
+                     : trace_index->peak_bytes / rungs * rung +
+                           trace_index->peak_bytes % rungs * rung / rungs;
+}
+
+static const struct effort *effort_for(enum planner_effort effort, uint32_t ops)
+{
+    if (ops > MANY_OPS && effort != EFFORT_BEST) {
+        return effort == EFFORT_QUICK ? &quick_large
+               : ops > HUGE_OPS       ? &default_huge
+                                      : &default_large;
+    }
+    return &efforts[effort];
+}
+
+capu_status hybrid_plan(struct planning *planning)
+{
+    const struct trace_index *trace_index = planning->request->trace_index;
+    const struct effort *effort =
+        effort_for(planning->request->effort, trace_index->trace->op_count);
+    uint32_t rungs = effort->rungs;
+    uint64_t asked_bytes = planning->plan->budget_bytes;
+    struct search best;
+    capu_status status = search_init(&best, planning);
+
+    for (uint32_t rung = rungs + 1; status == CAPU_OK && rung-- > 0;) {
+        uint64_t budget = rung_budget(trace_index, rung, rungs);
+        bool is_deep = effort->depth_every > 0 && rung % effort->depth_every == 0;
+
+        if (budget > planning->request->budget_bytes || !planner_set_budget(planning, budget)) {
+            continue;
+        }
+        if (best.best_ns != UINT64_MAX &&
+            (search_should_stop(&best) ||
+             bound_cut(trace_index, planning->machine, budget) >= best.best_ns)) {
+            break;
+        }
+        if (best.best_ns != UINT64_MAX &&
+            bound_iteration(trace_index, planning->machine, budget) >= best.best_ns) {
+            continue;
+        }
+        /* A rung is searched as if its budget were all there is, so that it gives the same result
+           whatever was asked for. */
+        planning->plan->budget_bytes = budget;
+        status = plan_budget(planning, is_deep ? effort : &scan_only, &best);
+        planning->plan->budget_bytes = asked_bytes;
+    }
+    if (status == CAPU_OK && planning->placer != NULL) {
+        status = offer_frugal(planning, &best);
+    }
+    if (status == CAPU_OK) {
+        status = search_conclude(&best);
+    }
+    search_finish(&best);
+    return status;
+}
