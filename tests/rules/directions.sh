@@ -36,13 +36,16 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         may["models"] = "capuchin base policy models"
         may["interpose"] = "capuchin base interpose"
         may["tools"] = "capuchin base policy models interpose tools"
+        # Within a room, a folder includes itself and those before it.
+        folders["policy"] = "format model lower place bound search baselines"
     }
-    function bad(reason) { print $1 ":" $2 ": " reason }
-    function allowed(list, one,    words, n, i) {
+    # The place of a word in a list, from 1 on; 0: it is not there.
+    function rank(list, one,    words, n, i) {
         n = split(list, words, " ")
-        for (i = 1; i <= n; i++) if (words[i] == one) return 1
+        for (i = 1; i <= n; i++) if (words[i] == one) return i
         return 0
     }
+    function bad(reason) { print $1 ":" $2 ": " reason }
     {
         split($1, part, "/")
         room = part[1]
@@ -67,7 +70,9 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         if (!(room in may)) next
         if (split(name, path, "/") == 1) { bad("\"" name "\" names no room"); next }
         if (is_test && path[1] == "tests") next
-        if (!allowed(may[room], path[1])) bad(room " may not include " name)
+        if (rank(may[room], path[1]) == 0) bad(room " may not include " name)
+        if (!is_test && path[1] == room && room in folders && rank(folders[room], path[2]) > rank(folders[room], part[2]))
+            bad(room "/" part[2] " may not include " name)
     }' >"$found"
 
 # Names with capu_ that are not public.

@@ -15,7 +15,7 @@ fail() {
 # Makes a tree without violations.
 tree() {
     rm -rf "$work/tree"
-    mkdir -p "$work"/tree/{include/capuchin,base,device,allocator,policy,runtime,kernels,models,interpose,parallel,tests/unit/policy}
+    mkdir -p "$work"/tree/{include/capuchin,base,device,allocator,policy/format,runtime,kernels,models,interpose,parallel,tests/unit/policy}
     cat >"$work/tree/include/capuchin/a.h" <<'HEADER'
 #ifndef A_H
 #define A_H
@@ -46,10 +46,11 @@ tree
 directions policy/x.c '#include "allocator/pages.h"' 'may not include allocator'
 directions policy/x.c '#include "device/device.h"' 'may not include device'
 directions policy/x.c '#include <time.h>' 'pure'
+directions policy/format/x.c '#include "policy/model/clock.h"' 'policy/format may not include'
 directions base/x.h '#include "device/device.h"' 'base may not include device'
 directions base/x.h '#include "capuchin/status.h"' 'base may not include capuchin'
 directions kernels/x.c '#include "base/assert.h"' 'kernels may not include base'
-directions allocator/x.h '#  include "policy/plan.h"' 'may not include policy'
+directions allocator/x.h '#  include "policy/format/plan.h"' 'may not include policy'
 directions device/x.c '#include "runtime/internal.h"' 'may not include runtime'
 directions include/capuchin/a.h '#include "device/device.h"' 'may not include device'
 directions include/capuchin/a.hpp '#include "device/device.h"' 'may not include device'
