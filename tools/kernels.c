@@ -2,7 +2,7 @@
 #include "tools/commands.h"
 
 #include "base/printable.h"
-#include "interpose/binary.h"
+#include "interpose/image/binary.h"
 #include "tools/arguments.h"
 #include "tools/exit_code.h"
 #include "tools/output.h"

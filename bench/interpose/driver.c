@@ -5,7 +5,7 @@
  */
 #include "bench/interpose/driver.h"
 #include "interpose/shim/driver_calls.h"
-#include "interpose/slice.h"
+#include "interpose/slice/slice.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,7 +17,7 @@
 #include "interpose/shim/tensor_names.h"
 
 #include "base/array.h"
-#include "interpose/ordinals.h"
+#include "interpose/period/ordinals.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The program's device code, see code.h. */
 #include "interpose/shim/code.h"
 
-#include "interpose/binary.h"
+#include "interpose/image/binary.h"
 
 #include "base/array.h"
 #include "base/table.h"

@@ -5,7 +5,7 @@
 #ifndef CAPU_INTERPOSE_SHIM_CODE_H
 #define CAPU_INTERPOSE_SHIM_CODE_H
 
-#include "interpose/roles.h"
+#include "interpose/flow/roles.h"
 
 struct reach;
 

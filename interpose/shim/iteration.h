@@ -1,7 +1,7 @@
 /*
  * Iterations of the program, in guided mode: each launch, copy, memset and library call is an event
- * for interpose/period.h, which says where an iteration begins. Then the library's iteration ends
- * and the next one begins (capuchin/iteration.h), before the work of that event. They have no
+ * for interpose/period/period.h, which says where an iteration begins. Then the library's iteration
+ * ends and the next one begins (capuchin/iteration.h), before the work of that event. They have no
  * label: the library tells training from validation by what preceded them.
  *
  * For the thread that has entered the core, except what says otherwise. In other modes nothing
@@ -12,7 +12,7 @@
 
 #include "capuchin/capuchin.h"
 
-#include "interpose/period.h"
+#include "interpose/period/period.h"
 
 #include <stdbool.h>
 #include <stdint.h>

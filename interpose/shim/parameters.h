@@ -2,7 +2,7 @@
 #ifndef CAPU_INTERPOSE_SHIM_PARAMETERS_H
 #define CAPU_INTERPOSE_SHIM_PARAMETERS_H
 
-#include "interpose/roles.h"
+#include "interpose/flow/roles.h"
 
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /*
- * How far the launches of a closed kernel reach. Its address slice (interpose/slice.h) is launched
- * with what the launch depends on, and says which range is accessed from each pointer. What it has
- * found is kept, relative to the pointers: a launch that depends on the same runs no slice.
+ * How far the launches of a closed kernel reach. Its address slice (interpose/slice/slice.h) is
+ * launched with what the launch depends on, and says which range is accessed from each pointer.
+ * What it has found is kept, relative to the pointers: a launch that depends on the same runs no
+ * slice.
  *
  * A kernel without a slice, and a pointer that the slice knows nothing of, reaches over whole
  * allocations.

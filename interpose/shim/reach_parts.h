@@ -4,8 +4,8 @@
 
 #include "interpose/shim/reach.h"
 
-#include "interpose/cover.h"
-#include "interpose/slice.h"
+#include "interpose/slice/cover.h"
+#include "interpose/slice/slice.h"
 
 enum {
     REACH_REPORTS_MOST = 256, /* of a slice: loads and stores, may or not, of 64 words */

@@ -7,8 +7,8 @@
  * The lock guards the list of modules and what is made on demand; it is held while a module is
  * translated.
  */
-#include "interpose/elf_file.h"
-#include "interpose/fatbin.h"
+#include "interpose/image/elf_file.h"
+#include "interpose/image/fatbin.h"
 #include "tests/ptx/driver/code.h"
 
 #include <pthread.h>

@@ -6,7 +6,7 @@
 #ifndef CAPU_TESTS_PTX_MACHINE_LAYOUT_H
 #define CAPU_TESTS_PTX_MACHINE_LAYOUT_H
 
-#include "interpose/ptx.h"
+#include "interpose/ptx/ptx.h"
 
 struct layout_function {
     uint32_t *local_offsets; /* of its shared and local variables */

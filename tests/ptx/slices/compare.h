@@ -10,7 +10,7 @@
 #ifndef CAPU_TESTS_PTX_SLICES_COMPARE_H
 #define CAPU_TESTS_PTX_SLICES_COMPARE_H
 
-#include "interpose/slice.h"
+#include "interpose/slice/slice.h"
 #include "tests/ptx/machine/machine.h"
 
 struct comparison {

@@ -3,7 +3,7 @@
  * each with a launch whose coverage is known. Wrong coverage slices are caught, and where nothing
  * is certain there is none.
  */
-#include "interpose/cover.h"
+#include "interpose/slice/cover.h"
 #include "tests/ptx/slices/compare.h"
 #include "tests/ptx/slices/coverage.h"
 #include "tests/ptx/slices/text.h"

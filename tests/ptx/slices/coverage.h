@@ -6,7 +6,7 @@
 #ifndef CAPU_TESTS_PTX_SLICES_COVERAGE_H
 #define CAPU_TESTS_PTX_SLICES_COVERAGE_H
 
-#include "interpose/slice.h"
+#include "interpose/slice/slice.h"
 #include "tests/ptx/machine/machine.h"
 
 struct coverage_store {

@@ -1,7 +1,8 @@
 /*
- * Results of a slice depend on its inputs only (interpose/slice.h): launches whose parameters have
- * the same key give the same results relative to their pointers. Whatever is in no input is changed
- * at random from one launch to the next. Where inputs are left out on purpose, that is seen.
+ * Results of a slice depend on its inputs only (interpose/slice/slice.h): launches whose parameters
+ * have the same key give the same results relative to their pointers. Whatever is in no input is
+ * changed at random from one launch to the next. Where inputs are left out on purpose, that is
+ * seen.
  */
 #include "tests/ptx/slices/compare.h"
 #include "tests/ptx/slices/text.h"

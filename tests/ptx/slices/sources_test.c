@@ -1,9 +1,9 @@
 /*
- * Slices that read variables of the module, and data (interpose/slice.h), compared with their
+ * Slices that read variables of the module, and data (interpose/slice/slice.h), compared with their
  * kernels, which are those of sources.cu. First comes the slice without data; its ranges are the
  * bounds of what the second one reads, which finds out how far the remaining pointers reach.
  */
-#include "interpose/slice.h"
+#include "interpose/slice/slice.h"
 
 #include "base/random.h"
 #include "tests/ptx/machine/machine.h"

@@ -3,8 +3,8 @@
  * makes them, as modules in FOLDER: NAME.plain.ptx, which read parameters alone,
  * NAME.variables.ptx, which also read variables, and NAME.data.ptx, which read data.
  */
-#include "interpose/roles.h"
-#include "interpose/slice.h"
+#include "interpose/flow/roles.h"
+#include "interpose/slice/slice.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #include "interpose/shim/reach_parts.h"
 #include "interpose/shim/recompute.h"
 
-#include "interpose/period.h"
-#include "interpose/repeat.h"
+#include "interpose/flow/repeat.h"
+#include "interpose/period/period.h"
 
 #include <stdlib.h>
 #include <string.h>

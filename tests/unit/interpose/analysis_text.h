@@ -4,7 +4,7 @@
 #ifndef CAPU_TESTS_UNIT_INTERPOSE_ANALYSIS_TEXT_H
 #define CAPU_TESTS_UNIT_INTERPOSE_ANALYSIS_TEXT_H
 
-#include "interpose/roles.h"
+#include "interpose/flow/roles.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Device code in files: every container in every packing, damaged files, and files of other kinds.
  */
-#include "interpose/binary.h"
+#include "interpose/image/binary.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/suite.h"

@@ -1,5 +1,5 @@
 /* Lists of intervals of covered memory. */
-#include "interpose/cover.h"
+#include "interpose/slice/cover.h"
 
 #include "base/random.h"
 #include "tests/support/suite.h"

@@ -1,7 +1,7 @@
 /* Writers of device code, see device_code.h. */
 #include "tests/unit/interpose/device_code.h"
 
-#include "interpose/ptx.h"
+#include "interpose/ptx/ptx.h"
 
 #include <elf.h>
 #include <stdbool.h>

@@ -6,8 +6,8 @@
 #ifndef CAPU_TESTS_UNIT_INTERPOSE_DEVICE_CODE_H
 #define CAPU_TESTS_UNIT_INTERPOSE_DEVICE_CODE_H
 
-#include "interpose/bytes.h"
-#include "interpose/unpack.h"
+#include "interpose/image/bytes.h"
+#include "interpose/image/unpack.h"
 
 struct buffer {
     unsigned char *data;

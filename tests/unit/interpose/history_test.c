@@ -1,5 +1,5 @@
 /* Histories of events against a plain list of the same events. */
-#include "interpose/history.h"
+#include "interpose/period/history.h"
 
 #include "tests/support/suite.h"
 

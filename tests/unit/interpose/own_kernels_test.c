@@ -3,7 +3,7 @@
  * sources say it. Words are parameter and offset, in the structures of the operations' headers.
  * Skipped where nvcc is not installed.
  */
-#include "interpose/binary.h"
+#include "interpose/image/binary.h"
 
 #include "tests/support/suite.h"
 

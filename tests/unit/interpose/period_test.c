@@ -2,7 +2,7 @@
  * Iterations found in sequences of events. Steps are made of layers: launches whose pointers differ
  * from layer to layer, as those of training programs do, so that only whole steps repeat.
  */
-#include "interpose/period.h"
+#include "interpose/period/period.h"
 
 #include "tests/support/suite.h"
 

@@ -1,6 +1,6 @@
 /* What the PTX parser keeps of declarations: sizes, alignment, initialisers, limits. */
-#include "interpose/ptx.h"
-#include "interpose/ptx_graph.h"
+#include "interpose/ptx/ptx.h"
+#include "interpose/ptx/ptx_graph.h"
 
 #include "tests/support/suite.h"
 

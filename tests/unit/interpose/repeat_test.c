@@ -1,5 +1,5 @@
 /* Which kernels do the same when they are launched again: each case shows one rule. */
-#include "interpose/roles.h"
+#include "interpose/flow/roles.h"
 
 #include "tests/support/suite.h"
 

@@ -1,5 +1,5 @@
 /* Roles and closedness of kernels written for the purpose: each shows one rule of the data flow. */
-#include "interpose/roles.h"
+#include "interpose/flow/roles.h"
 
 #include "tests/support/suite.h"
 #include "tests/unit/interpose/analysis_text.h"

@@ -1,6 +1,6 @@
 /* The analysis of samples.cu, from the PTX that nvcc made of it, and of damaged versions of that
  * PTX. */
-#include "interpose/roles.h"
+#include "interpose/flow/roles.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/suite.h"

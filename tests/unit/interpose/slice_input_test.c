@@ -1,6 +1,7 @@
-/* What of the parameters a slice depends on (interpose/slice.h), one kernel per way of using them.
+/* What of the parameters a slice depends on (interpose/slice/slice.h), one kernel per way of using
+ * them.
  */
-#include "interpose/slice.h"
+#include "interpose/slice/slice.h"
 
 #include "tests/support/suite.h"
 

@@ -1,0 +1,284 @@
+/*
+ * What one access needs, see slice.h: the definitions of the registers in its address, what decides
+ * whether it and those definitions run, and so on, backwards. All definitions of a register count,
+ * wherever they are, as in the data flow.
+ */
+#include "interpose/slice/slice_parts.h"
+
+#include "interpose/flow/flow_parts.h"
+
+#include <string.h>
+
+const char *slice_reason(uint32_t flags)
+{
+    return (flags & FLOW_UNKNOWN) != 0 ? roles_unknown(flags)
+           : (flags & FLOW_DATA) != 0  ? "data that the kernel loads"
+                                       : "a variable of the module";
+}
+
+uint32_t slice_unknown(struct slicer *slicer, const struct ptx_instruction *instruction,
+                       uint32_t index)
+{
+    struct ptx_operand operand = {.kind = OPERAND_REGISTER, .index = index};
+
+    return flow_address(&slicer->flow, instruction, &operand)->flags & slicer->not_known;
+}
+
+/* Whether the results of an instruction are among the registers that are needed. */
+static bool gives_needed(const struct slicer *slicer, const struct ptx_instruction *instruction)
+{
+    const struct ptx_operand *operands = slicer->function->operands + instruction->operand_first;
+
+    if (!flow_has_result(instruction->effect)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < instruction->operand_count && operands[i].position == 0; i++) {
+        if (operands[i].kind == OPERAND_REGISTER && !operands[i].is_address &&
+            slicer->one.registers[operands[i].index]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Ids that are the same in a launch of the slice. Sizes of shared memory are not, and a slice has
+   no clusters of its own. */
+static bool is_plain_id(struct span name)
+{
+    static const char *const ids[] = {"%tid",    "%ntid",     "%ctaid", "%nctaid",
+                                      "%laneid", "%lanemask", "WARP_SZ"};
+
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        if (flow_starts_with(name, ids[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Why a slice cannot have an instruction; NULL: it can. */
+static const char *check_instruction(struct slicer *slicer,
+                                     const struct ptx_instruction *instruction)
+{
+    const struct ptx_operand *operands = slicer->function->operands + instruction->operand_first;
+    bool is_load = instruction->effect == EFFECT_LOAD;
+
+    if (is_load && flow_space(instruction->opcode) != SPACE_PARAM) {
+        return slice_can_load(slicer, instruction) ? NULL : "a load that is not made in advance";
+    }
+    if (slice_has_variable(slicer, instruction) && !slice_moves_variable(slicer, instruction)) {
+        return "where a variable lies";
+    }
+    if (flow_starts_with(instruction->opcode, "mapa.")) {
+        return "an address in another block of the cluster";
+    }
+    if (!(instruction->effect >= EFFECT_CHOOSE && instruction->effect <= EFFECT_COMPUTE) &&
+        !(is_load && flow_space(instruction->opcode) == SPACE_PARAM)) {
+        return "an instruction that is no plain computation";
+    }
+    if (span_has_part(instruction->opcode, "cc") || flow_starts_with(instruction->opcode, "addc") ||
+        flow_starts_with(instruction->opcode, "subc") ||
+        flow_starts_with(instruction->opcode, "madc")) {
+        return "a carry";
+    }
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        const struct ptx_operand *operand = &operands[i];
+        bool is_sink = operand->kind == OPERAND_NAME && span_is(operand->name, "_");
+
+        if (operand->kind == OPERAND_SPECIAL && !is_plain_id(operand->name)) {
+            return "a special register";
+        }
+        if (operand->kind == OPERAND_LOCAL || (operand->kind == OPERAND_NAME && !is_sink)) {
+            return "where a variable lies";
+        }
+    }
+    return NULL;
+}
+
+/* Adds an instruction. False: it cannot be in a slice. */
+static bool add_instruction(struct slicer *slicer, struct slice_site *site, uint32_t index)
+{
+    const struct ptx_instruction *instruction = &slicer->function->instructions[index];
+    const struct ptx_operand *operands = slicer->function->operands + instruction->operand_first;
+
+    site->reason = check_instruction(slicer, instruction);
+    slicer->one.instructions[index] = true;
+    slicer->one.blocks[slicer->flow.graph.block_of[index]] = true;
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        if (operands[i].kind == OPERAND_REGISTER &&
+            (operands[i].position > 0 || operands[i].is_address)) {
+            slicer->one.registers[operands[i].index] = true;
+        }
+    }
+    if (instruction->predicate != PTX_NONE) {
+        slicer->one.registers[instruction->predicate] = true;
+    }
+    return site->reason == NULL;
+}
+
+/* Adds a branch that decides whether something needed runs. False: its outcome is not known, and
+   both ways cannot be taken. */
+static bool add_branch(struct slicer *slicer, struct slice_site *site, uint32_t block)
+{
+    const struct ptx_instruction *branch =
+        &slicer->function->instructions[slicer->flow.graph.blocks[block].end - 1];
+    const struct ptx_operand *first = slicer->function->operands + branch->operand_first;
+
+    slicer->one.blocks[block] = true;
+    if (slicer->branch_flags[block] != 0) {
+        slicer->one.branches[block] = SLICE_BRANCH_MAY;
+        site->is_may = true;
+        if (slicer->is_barred[block]) {
+            site->reason = slice_reason(slicer->branch_flags[block]);
+        }
+        return !slicer->is_barred[block];
+    }
+    slicer->one.branches[block] = SLICE_BRANCH_KEPT;
+    if (branch->predicate != PTX_NONE) {
+        slicer->one.registers[branch->predicate] = true;
+    }
+    if (branch->effect == EFFECT_BRANCH_TABLE && first->kind == OPERAND_REGISTER) {
+        slicer->one.registers[first->index] = true;
+    }
+    return true;
+}
+
+/* Adds the branches on which the needed blocks depend. Stores whether there were some. */
+static bool add_branches(struct slicer *slicer, struct slice_site *site, bool *has_grown)
+{
+    const struct ptx_graph *graph = &slicer->flow.graph;
+
+    for (uint32_t i = (uint32_t)graph->block_count; i > 0; i--) {
+        const struct ptx_block *block = &graph->blocks[i - 1];
+
+        for (uint32_t j = 0; slicer->one.blocks[i - 1] && j < block->control_count; j++) {
+            uint32_t from = graph->sources[graph->controls[block->control_first + j]];
+
+            if (slicer->one.branches[from] == SLICE_BRANCH_DROPPED) {
+                *has_grown = true;
+                if (!add_branch(slicer, site, from)) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
+static void clear_part(const struct slicer *slicer, const struct slice_part *part)
+{
+    memset(part->registers, 0, slicer->function->register_count);
+    memset(part->instructions, 0, slicer->function->instruction_count);
+    memset(part->blocks, 0, slicer->flow.graph.block_count);
+    memset(part->branches, 0, slicer->flow.graph.block_count);
+}
+
+/* Whether it is known how far an access reaches from its address, once its stride or length is. */
+static bool has_extent(const struct slicer *slicer, const struct access *access)
+{
+    const struct ptx_operand *measure = access->is_tile ? access->stride : access->length;
+    bool has_bytes =
+        access->is_tile ? access->line_count != 0 && access->line_bytes != 0 : access->bytes != 0;
+
+    return has_bytes && (measure == NULL || measure->kind == OPERAND_NUMBER ||
+                         (measure->kind == OPERAND_REGISTER &&
+                          slicer->function->registers[measure->index].bits == 32));
+}
+
+/* What the access itself needs. False: it is not known. */
+static bool begin_part(struct slicer *slicer, struct slice_site *site)
+{
+    const struct access *access = &site->access;
+    uint32_t flags = flow_address(&slicer->flow, access->instruction, access->address)->flags;
+    uint32_t predicate = access->instruction->predicate;
+    const struct ptx_operand *measure = access_measure(access);
+
+    flags |= measure == NULL ? 0 : slice_unknown(slicer, access->instruction, measure->index);
+    if ((flags & slicer->not_known) != 0) {
+        site->reason = slice_reason(flags & slicer->not_known);
+    } else if ((flags & FLOW_AT) != 0) {
+        site->reason = "an address that may be that of a variable";
+    } else if (!has_extent(slicer, access)) {
+        site->reason = "an access whose size is not known";
+    } else if (access->address->kind != OPERAND_REGISTER ||
+               slicer->function->registers[access->address->index].bits != 64) {
+        site->reason = "an address that is no register";
+    }
+    if (site->reason != NULL) {
+        return false;
+    }
+    site->is_may = access->may_be_cut;
+    slicer->one.registers[access->address->index] = true;
+    if (measure != NULL) {
+        slicer->one.registers[measure->index] = true;
+    }
+    slicer->one.blocks[slicer->flow.graph.block_of[site->instruction]] = true;
+    if (predicate != PTX_NONE && slice_unknown(slicer, access->instruction, predicate) != 0) {
+        site->is_may = true;
+    } else if (predicate != PTX_NONE) {
+        slicer->one.registers[predicate] = true;
+    }
+    return true;
+}
+
+void slice_find_part(struct slicer *slicer, struct slice_site *site)
+{
+    bool has_grown = true;
+
+    clear_part(slicer, &slicer->one);
+    site->is_may = false;
+    site->reason = NULL;
+    if (!begin_part(slicer, site)) {
+        return;
+    }
+    while (has_grown) {
+        has_grown = false;
+        for (uint32_t i = (uint32_t)slicer->function->instruction_count; i > 0; i--) {
+            if (!slicer->one.instructions[i - 1] &&
+                gives_needed(slicer, &slicer->function->instructions[i - 1])) {
+                has_grown = true;
+                if (!add_instruction(slicer, site, i - 1)) {
+                    return;
+                }
+            }
+        }
+        if (!add_branches(slicer, site, &has_grown)) {
+            return;
+        }
+    }
+}
+
+void slice_add_part(struct slicer *slicer)
+{
+    for (size_t i = 0; i < slicer->function->instruction_count; i++) {
+        slicer->all.instructions[i] |= slicer->one.instructions[i];
+    }
+    for (size_t i = 0; i < slicer->flow.graph.block_count; i++) {
+        /* A branch has the same kind in all parts that have it. */
+        slicer->all.branches[i] |= slicer->one.branches[i];
+    }
+}
+
+void slice_clear_all(const struct slicer *slicer)
+{
+    memset(slicer->all.registers, 0, slicer->function->register_count);
+    memset(slicer->all.instructions, 0, slicer->function->instruction_count);
+    memset(slicer->all.branches, 0, slicer->flow.graph.block_count);
+}
+
+void slice_list_registers(const struct slicer *slicer)
+{
+    const struct ptx_function *function = slicer->function;
+
+    for (size_t i = 0; i < function->instruction_count; i++) {
+        const struct ptx_instruction *instruction = &function->instructions[i];
+
+        for (uint32_t j = 0; slicer->all.instructions[i] && j < instruction->operand_count; j++) {
+            const struct ptx_operand *operand = &function->operands[instruction->operand_first + j];
+
+            if (operand->kind == OPERAND_REGISTER) {
+                slicer->all.registers[operand->index] = true;
+            }
+        }
+    }
+}
