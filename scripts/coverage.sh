@@ -9,7 +9,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 folder=build/coverage
 jobs=${JOBS:-$(nproc)}
-rooms="base device allocator policy runtime models kernels interpose tools"
+rooms="base device allocator policy runtime models kernels interpose shim tools"
 # Threads and forked tests count in the same places.
 flags="--coverage -fprofile-update=atomic"
 mkdir -p "$folder"

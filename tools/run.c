@@ -1,7 +1,7 @@
 /*
  * capuchin run: starts a CUDA program with the library that stands in for the driver, which puts it
  * under a budget. The command only checks, sets the environment and becomes the program; the
- * library's own README is interpose/shim/README.md.
+ * library's own README is shim/README.md.
  */
 #define _GNU_SOURCE /* dlinfo */
 #include "tools/commands.h"

@@ -4,8 +4,8 @@
  * slice of the bench's kernels would: a range of RANGE_BYTES from each pointer.
  */
 #include "bench/interpose/driver.h"
-#include "interpose/shim/driver_calls.h"
 #include "interpose/slice/slice.h"
+#include "shim/driver/driver_calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>

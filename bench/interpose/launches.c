@@ -8,7 +8,7 @@
  * nanoseconds per launch.
  */
 #include "bench/interpose/driver.h"
-#include "interpose/shim/driver_calls.h"
+#include "shim/driver/driver_calls.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

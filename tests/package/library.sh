@@ -28,11 +28,11 @@ cached() {
     "$(cached CMAKE_BUILD_TYPE)") >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 ninja -C "$work" -n -v >"$work/steps"
 
-for room in base device allocator policy runtime models interpose tools; do
+for room in base device allocator policy runtime models interpose shim tools; do
     grep -q " -c $source/$room/" "$work/steps" || complain "nothing of $room is compiled"
 done
 others=$(grep -o " -c $source/[a-z]*/" "$work/steps" | sort -u |
-    grep -Ev '/(base|device|allocator|policy|runtime|parallel|models|interpose|tools)/$' || true)
+    grep -Ev '/(base|device|allocator|policy|runtime|parallel|models|interpose|shim|tools)/$' || true)
 [ -z "$others" ] || complain "other folders are compiled: $others"
 for file in lib/libcapuchin.so lib/libcapuchin.a bin/capuchin; do
     grep -q "$file" "$work/steps" || complain "$file is not built"

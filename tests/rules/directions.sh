@@ -14,7 +14,7 @@ grep -rhoE '\bcapu_[a-z0-9_]+' include | sort -u >"$public"
 
 list() {
     local folder
-    for folder in include base device allocator policy runtime parallel kernels examples models interpose tools tests/unit; do
+    for folder in include base device allocator policy runtime parallel kernels examples models interpose shim tools tests/unit; do
         [ -d "$folder" ] && find "$folder" -name '*.[ch]' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh'
     done | sort
 }
@@ -35,6 +35,7 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         may["examples"] = "capuchin kernels examples"
         may["models"] = "capuchin base policy models"
         may["interpose"] = "capuchin base interpose"
+        may["shim"] = "capuchin base interpose shim"
         may["tools"] = "capuchin base policy models interpose tools"
         # Within a room, a folder includes itself and those before it.
         folders["policy"] = "format model lower place bound search baselines"

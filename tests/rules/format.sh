@@ -5,7 +5,7 @@ set -u
 cd "$1" || exit 2
 for tool in clang-format-14 clang-format; do
     if "$tool" --version 2>/dev/null | grep -q 'version 14\.'; then
-        find include base device allocator policy runtime parallel kernels examples models interpose tools tests bench docs \
+        find include base device allocator policy runtime parallel kernels examples models interpose shim tools tests bench docs \
             -name '*.[ch]' -o -name '*.cc' -o -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null | sort |
             xargs "$tool" --dry-run --Werror --style=file
         exit

@@ -5,7 +5,7 @@
 
 #define cublasStatus_t own_status
 #define cublasHandle_t own_handle
-#include "interpose/shim/blas_calls.h"
+#include "shim/libraries/blas_calls.h"
 #undef cublasStatus_t
 #undef cublasHandle_t
 

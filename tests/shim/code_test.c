@@ -1,5 +1,5 @@
 /* Which kernels are closed, as the device becomes known. */
-#include "interpose/shim/code.h"
+#include "shim/core/code.h"
 #include "tests/support/suite.h"
 
 static const char ptx[] = ".version 7.0\n"

@@ -2,7 +2,7 @@
  * The library that stands in for the driver, over a driver that computes nothing: which functions a
  * client gets that starts as NVIDIA's runtime does, and that calls arrive as they were made.
  */
-#include "interpose/shim/loader.h"
+#include "shim/driver/loader.h"
 #include "tests/shim/programs.h"
 #include "tests/support/suite.h"
 

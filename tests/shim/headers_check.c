@@ -1,4 +1,4 @@
-/* Compiled where NVIDIA's headers are installed: interpose/shim/driver.h has the driver's values,
+/* Compiled where NVIDIA's headers are installed: shim/driver/driver.h has the driver's values,
    and its structs have the layout of the driver's. */
 #include <cuda.h>
 
@@ -22,7 +22,7 @@
 #define CUgraphNode own_node
 #define CUgraphExec own_exec
 #define CUgraphicsResource own_resource
-#include "interpose/shim/driver.h"
+#include "shim/driver/driver.h"
 
 #define SAME(own, theirs) _Static_assert((long)(own) == (long)(theirs), #own)
 #define SAME_SIZE(own, theirs) SAME(sizeof(own), sizeof(theirs))

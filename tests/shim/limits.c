@@ -9,7 +9,7 @@
  * of the module. limits early: the same, but that is done before there is a context, twice. It goes
  * on with a kernel of the device code in the file that the variable IMAGE names.
  */
-#include "interpose/shim/driver_calls.h"
+#include "shim/driver/driver_calls.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * A program that fills buffers with random numbers by cuRAND, more of them than a small budget
  * holds, and prints what is in them. A call that the library rejects changes nothing.
  */
-#include "interpose/shim/driver_calls.h"
-#include "interpose/shim/rand_calls.h"
+#include "shim/driver/driver_calls.h"
+#include "shim/libraries/rand_calls.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

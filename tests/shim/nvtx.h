@@ -2,7 +2,7 @@
 #ifndef CAPU_TESTS_SHIM_NVTX_H
 #define CAPU_TESTS_SHIM_NVTX_H
 
-#include "interpose/shim/ranges.h"
+#include "shim/core/ranges.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

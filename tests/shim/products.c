@@ -2,8 +2,8 @@
  * A program that multiplies matrices by cuBLAS, in buffers that it gets from the driver, and prints
  * what is in them. It is linked with the library, as CUDA programs are.
  */
-#include "interpose/shim/blas_calls.h"
-#include "interpose/shim/driver_calls.h"
+#include "shim/driver/driver_calls.h"
+#include "shim/libraries/blas_calls.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
  * names. It prints what it computes, so that a run under a budget can be compared with one without.
  * The kernels are in the file that the macro RANGES_PTX names.
  */
-#include "interpose/shim/driver.h"
+#include "shim/driver/driver.h"
 
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
-/* Compiled where NVTX's header is installed: interpose/shim/ranges.h has its numbers and layouts.
+/* Compiled where NVTX's header is installed: shim/core/ranges.h has its numbers and layouts.
  */
 #include <nvtx3/nvToolsExt.h>
 
-#include "interpose/shim/ranges.h"
+#include "shim/core/ranges.h"
 
 #define SAME(own, theirs) _Static_assert((long)(own) == (long)(theirs), #own)
 #define SAME_PLACE(own, theirs) \

@@ -1,6 +1,6 @@
 /* The cache of what launches depend on: what it finds is right, it keeps to its size, and what was
    used last stays. */
-#include "interpose/shim/reach_cache.h"
+#include "shim/launch/reach_cache.h"
 
 #include "base/random.h"
 #include "tests/support/suite.h"

@@ -22,10 +22,10 @@
 
 namespace own
 {
-#include "interpose/shim/blas_calls.h"
-#include "interpose/shim/driver_calls.h"
-#include "interpose/shim/nccl_calls.h"
-#include "interpose/shim/rand_calls.h"
+#include "shim/driver/driver_calls.h"
+#include "shim/libraries/blas_calls.h"
+#include "shim/libraries/nccl_calls.h"
+#include "shim/libraries/rand_calls.h"
 } // namespace own
 
 template <class T> constexpr bool is_number = std::is_integral_v<T> || std::is_enum_v<T>;

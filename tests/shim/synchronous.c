@@ -5,7 +5,7 @@
  * what was copied or set must be there. With the argument "passing", calls that must not wait:
  * before each, work is enqueued that ends only after it.
  */
-#include "interpose/shim/driver_calls.h"
+#include "shim/driver/driver_calls.h"
 
 #include <dlfcn.h>
 #include <semaphore.h>

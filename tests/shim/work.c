@@ -2,7 +2,7 @@
  * A program that uses the driver as CUDA programs do, in the part that its argument names. It
  * prints what it computes, so that a run under a budget can be compared with one without.
  */
-#include "interpose/shim/driver_calls.h"
+#include "shim/driver/driver_calls.h"
 #include "tests/shim/nvtx.h"
 
 #include <dlfcn.h>

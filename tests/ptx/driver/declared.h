@@ -1,7 +1,7 @@
 /*
  * What a library in front of this driver says that launches touch, and the comparison with what
  * they do touch. PTX_DRIVER_OPERANDS names the file that `capuchin run --operands` writes meanwhile
- * (its lines: interpose/shim/declare.c); it must not exist before. Without it nothing is compared.
+ * (its lines: shim/core/declare.c); it must not exist before. Without it nothing is compared.
  *
  * Work belongs to the access that is under way when it is issued: begun, and not yet done. It may
  * load what the access reads or updates, and store to what it writes or updates. What it writes

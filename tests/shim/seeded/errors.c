@@ -3,12 +3,12 @@
  * more with some of its functions wrapped (ld --wrap); SHIM_ERROR names the error that is made. If
  * it is not set, the library is as it always is.
  */
-#include "interpose/shim/blas.h"
-#include "interpose/shim/core.h"
-#include "interpose/shim/iteration.h"
-#include "interpose/shim/operands.h"
-#include "interpose/shim/reach_parts.h"
-#include "interpose/shim/recompute.h"
+#include "shim/core/core.h"
+#include "shim/core/iteration.h"
+#include "shim/core/operands.h"
+#include "shim/launch/reach_parts.h"
+#include "shim/launch/recompute.h"
+#include "shim/libraries/blas.h"
 
 #include "interpose/flow/repeat.h"
 #include "interpose/period/period.h"

@@ -1,5 +1,5 @@
 /* What the library that stands in for the driver prints: whole lines, which no name can forge. */
-#include "interpose/shim/log.h"
+#include "shim/driver/log.h"
 
 #include "tests/support/suite.h"
 

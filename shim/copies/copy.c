@@ -1,0 +1,249 @@
+/*
+ * Copies. The bytes of pageable host memory are read during the call, as the driver reads them, so
+ * they are uploads and downloads of the library, which work tensor by tensor. Pinned memory may
+ * still be written by earlier work of the program when the call is made: there the driver's own
+ * asynchronous copy is enqueued, inside an access.
+ */
+#include "shim/copies/copy_ends.h"
+#include "shim/copies/download.h"
+#include "shim/core/alloc.h"
+#include "shim/core/capture.h"
+#include "shim/core/code.h"
+#include "shim/core/core.h"
+#include "shim/core/cut.h"
+#include "shim/core/floor.h"
+#include "shim/core/iteration.h"
+#include "shim/core/operands.h"
+#include "shim/driver/handlers.h"
+#include "shim/driver/real_calls.h"
+#include "shim/graph/graph.h"
+
+struct copy {
+    uint64_t to;
+    uint64_t from;
+    size_t bytes;
+    CUstream stream; /* of the program */
+    bool waits;
+};
+
+static bool reaches_out(const struct allocation *allocation, uint64_t address, size_t bytes)
+{
+    return allocation != NULL && bytes > allocation->bytes - (address - allocation->address);
+}
+
+/* Neither end is ours. */
+static CUresult copy_others(const struct copy *copy)
+{
+    CUstream stream = core_stream(copy->stream);
+    CUresult result = real_calls()->cuMemcpyAsync(copy->to, copy->from, copy->bytes, stream);
+
+    if (!copy_ends_pageable(copy->to)) {
+        code_note_stored(); /* it may be a variable */
+    }
+    return result == DRIVER_SUCCESS && copy->waits ? real_calls()->cuStreamSynchronize(stream)
+                                                   : result;
+}
+
+static CUresult copy_by_driver(const struct copy *copy, bool to_is_ours, bool from_is_ours)
+{
+    static const char name[] = "copy";
+    struct operands operands = {0};
+    CUresult result;
+
+    if ((to_is_ours && !core_add(copy->to, copy->bytes, CAPU_WRITE)) ||
+        (from_is_ours && !core_add(copy->from, copy->bytes, CAPU_READ))) {
+        return DRIVER_OUT_OF_MEMORY;
+    }
+    operands_loosen(&operands);
+    result = core_begin(name);
+    if (result == DRIVER_SUCCESS) {
+        result = core_end(real_calls()->cuMemcpyAsync(copy->to, copy->from, copy->bytes,
+                                                      core_stream(copy->stream)),
+                          name);
+    }
+    return result;
+}
+
+/* What the library's own copies need. */
+static void note_need(const struct copy *copy, bool to_is_ours, bool from_is_ours)
+{
+    capu_operand ends[2];
+    size_t count = 0;
+
+    if (to_is_ours) {
+        ends[count++] =
+            (capu_operand){.address = (void *)(uintptr_t)copy->to, .bytes = copy->bytes};
+    }
+    if (from_is_ours) {
+        ends[count++] =
+            (capu_operand){.address = (void *)(uintptr_t)copy->from, .bytes = copy->bytes};
+    }
+    floor_note(core_context(), ends, count);
+}
+
+/* An upload, or a copy on the device, by the library. */
+static capu_status copy_once(const struct copy *copy, bool from_is_ours)
+{
+    void *to = (void *)(uintptr_t)copy->to;
+    const void *from = (const void *)(uintptr_t)copy->from;
+
+    return from_is_ours ? capu_copy(core_context(), to, from, copy->bytes)
+                        : capu_upload(core_context(), to, from, copy->bytes);
+}
+
+static CUresult copy_by_library(const struct copy *copy, bool from_is_ours)
+{
+    capu_status status = copy_once(copy, from_is_ours);
+
+    while (status == CAPU_OVER_BUDGET && core_make_room()) {
+        status = copy_once(copy, from_is_ours);
+    }
+    return core_result(status, from_is_ours ? "copy on the device" : "upload");
+}
+
+/* Whether the library copies: tensor by tensor, so that what is large needs little room. Parts of
+   data go by the driver, in an access with the same operands for all parts, if there is room. */
+static bool is_by_library(const struct copy *copy, bool to_is_ours, bool from_is_ours)
+{
+    uint64_t budget = capu_context_config(core_context())->budget_bytes;
+
+    if (to_is_ours && from_is_ours) {
+        return !operands_is_data(copy->from) ||
+               operands_tensor_bytes(copy->to, copy->bytes) +
+                       operands_tensor_bytes(copy->from, copy->bytes) >
+                   budget / 2;
+    }
+    return to_is_ours && copy_ends_pageable(copy->from);
+}
+
+/* At least one end is ours; if only what is read is, the other end is not pageable. */
+static CUresult copy_own(const struct copy *copy, const struct allocation *to,
+                         const struct allocation *from)
+{
+    if (reaches_out(to, copy->to, copy->bytes) || reaches_out(from, copy->from, copy->bytes)) {
+        return DRIVER_INVALID_VALUE;
+    }
+    copy_ends_note(copy->to, copy->from, from == NULL);
+    if (to != NULL) {
+        cut_range(core_context(), copy->to, copy->bytes);
+    }
+    if (from != NULL && !operands_is_data(copy->from)) {
+        cut_range(core_context(), copy->from, copy->bytes);
+    }
+    note_need(copy, to != NULL, from != NULL);
+    return is_by_library(copy, to != NULL, from != NULL)
+               ? copy_by_library(copy, from != NULL)
+               : copy_by_driver(copy, to != NULL, from != NULL);
+}
+
+/* Uploads go through memory of the library, which it waits for once that is full. This much waits
+   for earlier work before it takes the lock, and so only for itself inside. */
+enum { LARGE_UPLOAD_BYTES = 1 << 20 };
+
+static CUresult wait_before(const struct copy *copy)
+{
+    return copy->bytes >= LARGE_UPLOAD_BYTES && copy_ends_pageable(copy->from) ? core_wait()
+                                                                               : DRIVER_SUCCESS;
+}
+
+static bool is_ours(uint64_t address, CUresult *result)
+{
+    bool found = false;
+
+    *result = core_enter();
+    if (*result == DRIVER_SUCCESS) {
+        found = alloc_find(address) != NULL;
+        core_leave();
+    }
+    return found;
+}
+
+/* Pre: entered, which ends here. */
+static CUresult carry_out_inside(const struct copy *copy)
+{
+    const struct allocation *to = alloc_find(copy->to);
+    const struct allocation *from = alloc_find(copy->from);
+    CUresult result;
+
+    if (to == NULL && from == NULL) {
+        core_leave();
+        return copy_others(copy);
+    }
+    result = core_settle(copy_own(copy, to, from));
+    core_leave();
+    return result == DRIVER_SUCCESS && copy->waits ? core_wait() : result;
+}
+
+static CUresult carry_out(const struct copy *copy)
+{
+    CUresult result;
+
+    if (copy->bytes == 0) {
+        return DRIVER_SUCCESS;
+    }
+    if (capture_takes(copy->stream)) {
+        return copy->waits ? real_calls()->cuMemcpy(copy->to, copy->from, copy->bytes)
+                           : graph_capture_copy(copy->to, copy->from, copy->bytes, copy->stream);
+    }
+    if (is_ours(copy->from, &result)) {
+        if (copy_ends_pageable(copy->to) && !is_ours(copy->to, &result)) {
+            return download((void *)(uintptr_t)copy->to, copy->from, copy->bytes);
+        }
+    } else if (result == DRIVER_SUCCESS) {
+        result = wait_before(copy);
+    }
+    if (result == DRIVER_SUCCESS) {
+        result = core_enter();
+    }
+    return result == DRIVER_SUCCESS ? carry_out_inside(copy) : result;
+}
+
+static CUresult copy_linear(uint64_t to, uint64_t from, size_t bytes, CUstream stream)
+{
+    return carry_out(&(struct copy){to, from, bytes, stream, false});
+}
+
+static CUresult copy_linear_now(uint64_t to, uint64_t from, size_t bytes)
+{
+    return carry_out(&(struct copy){to, from, bytes, NULL, true});
+}
+
+CUresult on_cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    return copy_linear_now(to, from, bytes);
+}
+
+CUresult on_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
+{
+    return copy_linear_now(to, (uintptr_t)from, bytes);
+}
+
+CUresult on_cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
+{
+    return copy_linear_now((uintptr_t)to, from, bytes);
+}
+
+CUresult on_cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    return copy_linear_now(to, from, bytes);
+}
+
+CUresult on_cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    return copy_linear(to, from, bytes, stream);
+}
+
+CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    return copy_linear(to, (uintptr_t)from, bytes, stream);
+}
+
+CUresult on_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    return copy_linear((uintptr_t)to, from, bytes, stream);
+}
+
+CUresult on_cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    return copy_linear(to, from, bytes, stream);
+}

@@ -1,0 +1,417 @@
+/*
+ * Allocations of the program: each becomes an allocation of the library, small ones, too. What
+ * CUDA's libraries allocate for themselves is theirs. Guarded by the core's lock.
+ */
+#include "shim/core/alloc.h"
+
+#include "shim/core/capture.h"
+#include "shim/core/code.h"
+#include "shim/core/core.h"
+#include "shim/core/floor.h"
+#include "shim/core/iteration.h"
+#include "shim/core/moved.h"
+#include "shim/core/tensor_names.h"
+#include "shim/driver/handlers.h"
+#include "shim/driver/log.h"
+#include "shim/driver/real_calls.h"
+#include "shim/driver/settings.h"
+
+#include "base/array.h"
+#include "interpose/period/ordinals.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* The alignment that programs see on GPUs. */
+enum {
+    ALIGNMENT = 512,
+    MANY_PLACES = 16, /* of an allocation, to which pointers have led one after the other */
+};
+
+static struct {
+    struct allocation *list; /* by address */
+    size_t count, capacity;
+    size_t data_count; /* of those that look like data */
+    uint64_t bytes;    /* of all of them */
+    uint64_t generation;
+    uint64_t peak_bytes;
+    struct ordinals ordinals;
+    uint64_t next_id; /* the driver's own begin at 1 as well, but below 2^62 */
+} allocations = {.next_id = (uint64_t)1 << 62};
+
+/* How many allocations begin at or below an address. */
+static size_t count_up_to(uint64_t address)
+{
+    size_t from = 0;
+    size_t to = allocations.count;
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (allocations.list[middle].address <= address) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from;
+}
+
+const struct allocation *alloc_list(size_t *count)
+{
+    *count = allocations.count;
+    return allocations.list;
+}
+
+static struct allocation *find(uint64_t address)
+{
+    size_t after = count_up_to(address);
+    struct allocation *allocation = after > 0 ? &allocations.list[after - 1] : NULL;
+
+    return allocation != NULL && address - allocation->address < allocation->bytes ? allocation
+                                                                                   : NULL;
+}
+
+const struct allocation *alloc_find(uint64_t address)
+{
+    return find(address);
+}
+
+const struct allocation *alloc_find_pointer(uint64_t pointer)
+{
+    const struct allocation *allocation = alloc_find(pointer);
+
+    return allocation != NULL || pointer == 0 ? allocation : alloc_find(pointer - 1);
+}
+
+const struct allocation *alloc_above(uint64_t address)
+{
+    size_t after = count_up_to(address);
+
+    return after < allocations.count ? &allocations.list[after] : NULL;
+}
+
+static bool is_data(const struct allocation *allocation)
+{
+    return allocation->place_count >= MANY_PLACES && !allocation->is_stored;
+}
+
+void alloc_note_stored(uint64_t address)
+{
+    struct allocation *allocation = find(address);
+
+    if (allocation != NULL) {
+        allocations.data_count -= is_data(allocation);
+        allocation->is_stored = true;
+    }
+}
+
+const struct allocation *alloc_note_place(uint64_t address)
+{
+    struct allocation *allocation = find(address);
+
+    if (allocation != NULL && allocation->place_count < MANY_PLACES &&
+        allocation->place != address - allocation->address) {
+        allocation->place = address - allocation->address;
+        allocation->place_count++;
+        allocations.data_count += is_data(allocation);
+    }
+    return allocation;
+}
+
+const struct allocation *alloc_find_data(uint64_t address)
+{
+    const struct allocation *allocation = alloc_has_data() ? find(address) : NULL;
+
+    return allocation != NULL && is_data(allocation) ? allocation : NULL;
+}
+
+bool alloc_has_data(void)
+{
+    return allocations.data_count > 0;
+}
+
+uint64_t alloc_generation(void)
+{
+    return allocations.generation;
+}
+
+uint64_t alloc_bytes(void)
+{
+    return allocations.bytes;
+}
+
+uint64_t alloc_peak_bytes(void)
+{
+    return allocations.peak_bytes;
+}
+
+/* Memory that the library aligns to less than programs expect is taken again, a little larger. */
+static capu_status take_block(size_t bytes, void **block)
+{
+    capu_status status = capu_malloc(core_context(), bytes, block);
+
+    if (status != CAPU_OK || (uintptr_t)*block % ALIGNMENT == 0) {
+        return status;
+    }
+    (void)capu_free(core_context(), *block);
+    if (bytes > SIZE_MAX - ALIGNMENT) {
+        return CAPU_TOO_LARGE;
+    }
+    return capu_malloc(core_context(), bytes + ALIGNMENT, block);
+}
+
+/* What does not fit device and host memory together would fail later, when it is first touched. */
+static bool is_too_much(size_t bytes)
+{
+    const capu_config *config = capu_context_config(core_context());
+    uint64_t most = config->budget_bytes;
+
+    most = config->host_budget_bytes > UINT64_MAX - most ? UINT64_MAX
+                                                         : most + config->host_budget_bytes;
+    if (bytes <= most && allocations.bytes <= most - bytes) {
+        return false;
+    }
+    log_line(
+        "cuMemAlloc: %zu bytes more do not fit the budgets of device and host memory together: "
+        "--budget is %" PRIu64 ", --host-budget (CAPUCHIN_HOST_BUDGET) %" PRIu64 ", and %" PRIu64
+        " bytes are allocated",
+        bytes, config->budget_bytes, config->host_budget_bytes, allocations.bytes);
+    return true;
+}
+
+static CUresult take(size_t bytes, uint64_t *address)
+{
+    struct allocation allocation = {.bytes = bytes};
+    capu_status status;
+    CUresult result;
+    size_t place;
+
+    if (!array_reserve(&allocations.list, &allocations.capacity, allocations.count + 1,
+                       sizeof(allocations.list[0])) ||
+        (settings_get()->mode != CAPU_MODE_OFF && is_too_much(bytes))) {
+        return DRIVER_OUT_OF_MEMORY;
+    }
+    allocation.born = iteration_allocate(core_context());
+    status = take_block(bytes, &allocation.block);
+    while (status == CAPU_OVER_BUDGET && core_make_room()) {
+        status = take_block(bytes, &allocation.block);
+    }
+    result = core_result(status, "cuMemAlloc");
+    if (result == DRIVER_SUCCESS && !ordinals_take(&allocations.ordinals, &allocation.ordinal)) {
+        (void)capu_free(core_context(), allocation.block);
+        result = DRIVER_OUT_OF_MEMORY;
+    }
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    allocation.address =
+        ((uintptr_t)allocation.block + ALIGNMENT - 1) / ALIGNMENT * (uint64_t)ALIGNMENT;
+    allocation.id = allocations.next_id++;
+    tensor_names_whole(core_context(), allocation.block, allocation.ordinal);
+    floor_note_allocation(core_context(), allocation.address, false);
+    place = count_up_to(allocation.address);
+    memmove(&allocations.list[place + 1], &allocations.list[place],
+            (allocations.count - place) * sizeof(allocations.list[0]));
+    allocations.list[place] = allocation;
+    allocations.count++;
+    allocations.generation++;
+    allocations.bytes += bytes;
+    allocations.peak_bytes =
+        allocations.bytes > allocations.peak_bytes ? allocations.bytes : allocations.peak_bytes;
+    *address = allocation.address;
+    return DRIVER_SUCCESS;
+}
+
+static CUresult give(const struct allocation *allocation)
+{
+    size_t place = (size_t)(allocation - allocations.list);
+    CUresult result;
+
+    floor_note_allocation(core_context(), allocation->address, true);
+    iteration_free(core_context(), allocation->ordinal, allocation->born);
+    moved_note(core_context(), allocation);
+    result = core_result(capu_free(core_context(), allocation->block), "cuMemFree");
+
+    if (result == DRIVER_SUCCESS) {
+        ordinals_give(&allocations.ordinals, allocation->ordinal);
+        allocations.bytes -= allocation->bytes;
+        allocations.data_count -= is_data(allocation);
+        allocations.count--;
+        allocations.generation++;
+        memmove(&allocations.list[place], &allocations.list[place + 1],
+                (allocations.count - place) * sizeof(allocations.list[0]));
+    }
+    return result;
+}
+
+static CUresult allocate(CUdeviceptr *address, size_t bytes)
+{
+    uint64_t taken;
+    CUresult result;
+
+    if (address == NULL || bytes == 0) {
+        return DRIVER_INVALID_VALUE;
+    }
+    result = core_enter();
+    if (result == DRIVER_SUCCESS) {
+        result = take(bytes, &taken);
+        core_leave();
+    }
+    if (result == DRIVER_SUCCESS) {
+        *address = taken;
+    }
+    return result;
+}
+
+CUresult on_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+{
+    CUresult result = capture_check();
+
+    return result == DRIVER_SUCCESS ? allocate(address, bytes) : result;
+}
+
+CUresult on_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
+                               unsigned element)
+{
+    size_t row = (width + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    CUresult result;
+
+    if (pitch == NULL || width == 0 || height == 0 || row < width || row > SIZE_MAX / height ||
+        (element != 4 && element != 8 && element != 16)) {
+        return DRIVER_INVALID_VALUE;
+    }
+    result = on_cuMemAlloc_v2(address, row * height);
+    if (result == DRIVER_SUCCESS) {
+        *pitch = row;
+    }
+    return result;
+}
+
+CUresult on_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
+{
+    /* During a capture: memory that the graph allocates, which is the driver's. */
+    return capture_takes(stream) ? real_calls()->cuMemAllocAsync(address, bytes, stream)
+                                 : allocate(address, bytes);
+}
+
+CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+                                    CUstream stream)
+{
+    return capture_takes(stream)
+               ? real_calls()->cuMemAllocFromPoolAsync(address, bytes, pool, stream)
+               : allocate(address, bytes);
+}
+
+/* *is_ours: false: nothing was done. */
+static CUresult free_own(CUdeviceptr address, bool *is_ours)
+{
+    const struct allocation *allocation;
+    CUresult result = core_enter();
+
+    *is_ours = true;
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    allocation = alloc_find(address);
+    if (allocation == NULL) {
+        *is_ours = false;
+    } else if (allocation->address != address) {
+        result = DRIVER_INVALID_VALUE;
+    } else {
+        result = give(allocation);
+    }
+    core_leave();
+    return result;
+}
+
+CUresult on_cuMemFree_v2(CUdeviceptr address)
+{
+    bool is_ours;
+    CUresult result;
+
+    if (address == 0) {
+        return real_calls()->cuMemFree_v2(address);
+    }
+    result = capture_check();
+    if (result == DRIVER_SUCCESS) {
+        result = core_wait();
+    }
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    result = free_own(address, &is_ours);
+    return is_ours ? result : real_calls()->cuMemFree_v2(address);
+}
+
+CUresult on_cuMemFreeAsync(CUdeviceptr address, CUstream stream)
+{
+    bool is_ours;
+    CUresult result;
+
+    if (capture_takes(stream)) {
+        return real_calls()->cuMemFreeAsync(address, stream);
+    }
+    result = free_own(address, &is_ours);
+    return is_ours ? result : real_calls()->cuMemFreeAsync(address, core_stream(stream));
+}
+
+/* What the driver would say if the program's memory were all there: the device's, or --pretend's,
+   less what the program and others have taken. */
+CUresult on_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+    uint64_t pretend = settings_get()->pretend_bytes;
+    uint64_t held = 0;
+    size_t free = 0;
+    size_t total = 0;
+    uint64_t used;
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    capu_memory_usage(core_context(), &held, NULL, NULL);
+    used = allocations.bytes;
+    core_leave();
+    result = real_calls()->cuMemGetInfo_v2(&free, &total);
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    if (total - free > held) {
+        used += total - free - held; /* by others */
+    }
+    total = pretend != 0 ? pretend : total;
+    if (free_bytes != NULL) {
+        *free_bytes = used < total ? total - used : 0;
+    }
+    if (total_bytes != NULL) {
+        *total_bytes = total;
+    }
+    return DRIVER_SUCCESS;
+}
+
+/* cudaDeviceReset: the memory goes; the driver's context stays, since the library uses it. */
+CUresult on_cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    CUresult result = core_wait();
+
+    (void)device;
+    if (result == DRIVER_SUCCESS) {
+        result = core_enter();
+    }
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    iteration_close(core_context());
+    while (allocations.count > 0 && result == DRIVER_SUCCESS) {
+        result = give(&allocations.list[allocations.count - 1]);
+    }
+    code_reset();
+    core_leave();
+    return result;
+}
+
+CUresult on_cuDevicePrimaryCtxReset(CUdevice device)
+{
+    return on_cuDevicePrimaryCtxReset_v2(device);
+}

@@ -1,0 +1,196 @@
+/* Operands of an access, see operands.h. */
+#include "shim/core/operands.h"
+
+#include "shim/core/alloc.h"
+#include "shim/core/code.h"
+#include "shim/core/core.h"
+#include "shim/core/cut.h"
+#include "shim/core/iteration.h"
+#include "shim/driver/settings.h"
+
+#include <stdlib.h>
+
+void operands_note_stores(const capu_operand *list, size_t count)
+{
+    for (size_t i = 0; i < count && settings_get()->mode == CAPU_MODE_GUIDED; i++) {
+        if (list[i].role != CAPU_READ) {
+            alloc_note_stored((uintptr_t)list[i].address);
+        }
+    }
+}
+
+void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role)
+{
+    const capu_operand operand = capu_operand_of((const void *)(uintptr_t)address, bytes, role);
+
+    operands_note_stores(&operand, 1);
+    operands->bytes += bytes;
+    operands->has_failed |= !core_add(address, bytes, role);
+}
+
+void operands_add_list(struct operands *operands, const capu_operand *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        operands->bytes += list[i].bytes;
+    }
+    operands->has_failed |= !core_add_list(list, count);
+}
+
+uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address)
+{
+    const struct allocation *allocation = alloc_find(address);
+
+    return allocation != NULL
+               ? iteration_mix_pointer(pointers, allocation->ordinal, address - allocation->address)
+               : pointers;
+}
+
+bool operands_is_data(uint64_t address)
+{
+    return iteration_is_loose() && alloc_find_data(address) != NULL;
+}
+
+uint64_t operands_mix_event(uint64_t pointers, uint64_t address)
+{
+    const struct allocation *allocation = alloc_note_place(address);
+
+    return allocation == NULL ? pointers
+                              : iteration_mix_pointer(
+                                    pointers, allocation->ordinal,
+                                    operands_is_data(address) ? 0 : address - allocation->address);
+}
+
+void operands_note_pointer(uint64_t address)
+{
+    if (settings_get()->mode == CAPU_MODE_GUIDED) {
+        iteration_add_pointers(operands_mix_event(0, address));
+    }
+}
+
+void operands_widen(uint64_t *address, uint64_t *bytes)
+{
+    const struct allocation *allocation = alloc_find(*address);
+    capu_tensor_state first = {.size = sizeof(first)};
+    capu_tensor_state last = {.size = sizeof(last)};
+    void *at = (void *)(uintptr_t)*address;
+    uint64_t begin;
+    uint64_t end;
+
+    if (allocation == NULL || capu_tensor_query(core_context(), at, &first) != CAPU_OK ||
+        capu_tensor_query(core_context(), (char *)at + *bytes - 1, &last) != CAPU_OK) {
+        return;
+    }
+    begin = (uintptr_t)first.address;
+    begin = begin > allocation->address ? begin : allocation->address;
+    end = (uintptr_t)last.address + last.bytes;
+    end = end - allocation->address < allocation->bytes ? end
+                                                        : allocation->address + allocation->bytes;
+    *address = begin;
+    *bytes = end - begin;
+}
+
+uint64_t operands_tensor_bytes(uint64_t address, uint64_t bytes)
+{
+    operands_widen(&address, &bytes);
+    return bytes;
+}
+
+void operands_loosen(struct operands *operands)
+{
+    uint64_t budget = iteration_is_loose() && alloc_has_data()
+                          ? capu_context_config(core_context())->budget_bytes
+                          : 0;
+    uint64_t needed = 0;
+    size_t *count;
+    capu_operand *list = core_added(&count);
+
+    for (size_t i = 0; i < *count && budget > 0; i++) {
+        needed += operands_tensor_bytes((uintptr_t)list[i].address, list[i].bytes);
+    }
+    for (size_t i = 0; i < *count && needed < budget / 2; i++) {
+        uint64_t address = (uintptr_t)list[i].address;
+        uint64_t bytes = list[i].bytes;
+
+        if (list[i].role == CAPU_READ && operands_is_data(address)) {
+            operands_widen(&address, &bytes);
+            operands->bytes += bytes - list[i].bytes;
+            list[i] = capu_operand_of((const void *)(uintptr_t)address, bytes, CAPU_READ);
+        }
+    }
+}
+
+static int by_address(const void *one, const void *other)
+{
+    uint64_t a = (uintptr_t)((const capu_operand *)one)->address;
+    uint64_t b = (uintptr_t)((const capu_operand *)other)->address;
+
+    return (a > b) - (a < b);
+}
+
+void operands_merge(struct operands *operands)
+{
+    size_t *count;
+    capu_operand *list = core_added(&count);
+    size_t kept = 0;
+
+    if (*count > 0) {
+        qsort(list, *count, sizeof(list[0]), by_address);
+    }
+    operands->bytes = 0;
+    for (size_t i = 0; i < *count; i++) {
+        uint64_t address = (uintptr_t)list[i].address;
+        uint64_t end = address + list[i].bytes;
+        capu_operand *last = kept > 0 ? &list[kept - 1] : NULL;
+        uint64_t last_end = last != NULL ? (uintptr_t)last->address + last->bytes : 0;
+
+        if (last != NULL && address < last_end) {
+            last->role =
+                last->role == CAPU_READ && list[i].role == CAPU_READ ? CAPU_READ : CAPU_UPDATE;
+            last->bytes += end > last_end ? end - last_end : 0;
+            operands->bytes += end > last_end ? end - last_end : 0;
+            continue;
+        }
+        list[kept] = list[i];
+        list[kept].role = list[i].role == CAPU_READ ? CAPU_READ : CAPU_UPDATE;
+        operands->bytes += list[kept++].bytes;
+    }
+    *count = kept;
+}
+
+void operands_add_all(struct operands *operands)
+{
+    size_t count;
+    const struct allocation *list = alloc_list(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        operands_add(operands, list[i].address, list[i].bytes, CAPU_UPDATE);
+    }
+}
+
+void operands_add_allocation(struct operands *operands, uint64_t address, capu_role role)
+{
+    const struct allocation *allocation = alloc_find_pointer(address);
+
+    if (allocation != NULL) {
+        operands_add(operands, allocation->address, allocation->bytes, role);
+    }
+}
+
+void operands_add_range(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role)
+{
+    const struct allocation *allocation = alloc_find(address);
+    uint64_t left;
+
+    if (allocation == NULL && address != 0 && role != CAPU_READ) {
+        code_note_stored(); /* it may be a variable */
+    }
+    if (allocation == NULL || bytes == 0) {
+        return;
+    }
+    left = allocation->bytes - (address - allocation->address);
+    bytes = role == CAPU_READ && bytes > left ? left : bytes;
+    if (bytes <= left && !(role == CAPU_READ && operands_is_data(address))) {
+        cut_range(core_context(), address, bytes);
+    }
+    operands_add(operands, address, bytes, role);
+}

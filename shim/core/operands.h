@@ -1,0 +1,66 @@
+/* Operands of an access, in terms of the program's allocations. For the thread that has entered the
+   core; core_begin takes what was added. */
+#ifndef CAPU_SHIM_OPERANDS_H
+#define CAPU_SHIM_OPERANDS_H
+
+#include "capuchin/capuchin.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct operands {
+    uint64_t bytes;  /* of all that was added */
+    bool has_failed; /* no host memory */
+    bool has_others; /* a launch may access other memory than these: the driver's own */
+};
+
+/* Adds a pointer of a call to the event that it is (iteration.h): of a kernel, or of a copy. The
+   ranges below are added as they are. */
+void operands_note_pointer(uint64_t address);
+
+/* The hash of the pointers of an event, and one more; for guided mode. */
+uint64_t operands_mix_event(uint64_t pointers, uint64_t address);
+
+/* The hash of pointers, and one more, wherever it lies. */
+uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address);
+
+/* Notes which allocations a list stores to. */
+void operands_note_stores(const capu_operand *list, size_t count);
+
+/* Widens a range within one allocation to the tensors that it meets. */
+void operands_widen(uint64_t *address, uint64_t *bytes);
+
+/* Whether an address is in data of which it does not count where a pointer lies. */
+bool operands_is_data(uint64_t address);
+
+/* The bytes of these tensors. */
+uint64_t operands_tensor_bytes(uint64_t address, uint64_t bytes);
+
+/* Widens what is read of data to tensors, so that steps that read different parts have the same
+   operands. Not if the tensors of the access take more than half the budget: where it does not fit,
+   they are cut at the borders of operands. */
+void operands_loosen(struct operands *operands);
+
+/* A range within one allocation, as it is. What is not only read is noted as stored to. */
+void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role);
+
+/* Several of them, of which nothing is noted. */
+void operands_add_list(struct operands *operands, const capu_operand *list, size_t count);
+
+/* Makes one operand of those that overlap or are equal: a read if all are, else an update, since it
+   is not known which comes first. operands->bytes counts each byte once then. */
+void operands_merge(struct operands *operands);
+
+/* All allocations, updated: for work of which nothing is known. */
+void operands_add_all(struct operands *operands);
+
+/* The whole allocation that an address is in, or at whose end it is. Nothing for an address that is
+   not ours. */
+void operands_add_allocation(struct operands *operands, uint64_t address, capu_role role);
+
+/* A range. Reads that reach beyond the end of the allocation are cut there: libraries read whole
+   vectors. Nothing for an address that is not ours. */
+void operands_add_range(struct operands *operands, uint64_t address, uint64_t bytes,
+                        capu_role role);
+
+#endif

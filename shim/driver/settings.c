@@ -1,0 +1,99 @@
+/* Reading the environment, see settings.h. */
+#include "shim/driver/settings.h"
+
+#include "shim/driver/log.h"
+
+#include "base/environment.h"
+#include "capuchin/capuchin.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct settings settings;
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static const char *path_variable(const char *name)
+{
+    return environment_is_secure() ? NULL : variable(name);
+}
+
+static void refuse(const char *name, const char *value)
+{
+    log_line("%s=%s is not understood: start the program with `capuchin run`", name, value);
+    settings.is_wrong = true;
+}
+
+static void read_size(const char *name, uint64_t *bytes)
+{
+    const char *value = variable(name);
+
+    if (value != NULL && capu_parse_size(value, bytes) != CAPU_OK) {
+        refuse(name, value);
+    }
+}
+
+/* "75%" or a size. */
+static void read_budget(void)
+{
+    const char *value = variable("CAPU_RUN_BUDGET");
+    char *end = NULL;
+    double percent;
+
+    if (value == NULL || strchr(value, '%') == NULL) {
+        read_size("CAPU_RUN_BUDGET", &settings.budget_bytes);
+        return;
+    }
+    percent = strtod(value, &end);
+    if (strcmp(end, "%") != 0 || !(percent > 0.0 && percent <= 100.0)) {
+        refuse("CAPU_RUN_BUDGET", value);
+        return;
+    }
+    settings.budget_share = percent / 100.0;
+}
+
+static void read_all(void)
+{
+    const char *mode = variable("CAPU_RUN_MODE");
+
+    if (mode == NULL) {
+        return;
+    }
+    settings.is_managed = true;
+    if (strcmp(mode, "passive") == 0) {
+        settings.mode = CAPU_MODE_PASSIVE;
+    } else if (strcmp(mode, "guided") == 0) {
+        settings.mode = CAPU_MODE_GUIDED;
+    } else if (strcmp(mode, "off") == 0) {
+        settings.mode = CAPU_MODE_OFF;
+    } else {
+        refuse("CAPU_RUN_MODE", mode);
+    }
+    settings.is_strict = variable("CAPU_RUN_STRICT") != NULL;
+    settings.compiles = variable("CAPU_RUN_JIT") != NULL;
+    settings.verifies = variable("CAPU_RUN_VERIFY") != NULL;
+    settings.trusts_parameters = variable("CAPU_RUN_TRUST") != NULL;
+    settings.recomputes = variable("CAPU_RUN_RECOMPUTE") != NULL;
+    settings.report_path = path_variable("CAPU_RUN_REPORT");
+    settings.operands_path = path_variable("CAPU_RUN_OPERANDS");
+    settings.iterations_path = path_variable("CAPU_RUN_ITERATIONS");
+    settings.iteration_kernel = variable("CAPU_RUN_ITERATION_KERNEL");
+    settings.iteration_range = variable("CAPU_RUN_ITERATION_RANGE");
+    read_budget();
+    read_size("CAPU_RUN_HOST_BUDGET", &settings.host_bytes);
+    read_size("CAPU_RUN_PRETEND", &settings.pretend_bytes);
+}
+
+const struct settings *settings_get(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, read_all);
+    return &settings;
+}

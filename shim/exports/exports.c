@@ -1,0 +1,120 @@
+/*
+ * The functions that are exported under the driver's names. Each decides by its caller whether the
+ * call is taken (handlers.h) or goes to the real driver as it is.
+ */
+#include "shim/core/core.h"
+#include "shim/core/outside.h"
+#include "shim/core/passed.h"
+#include "shim/driver/caller.h"
+#include "shim/driver/handlers.h"
+#include "shim/driver/real_calls.h"
+#include "shim/driver/settings.h"
+
+/* Whose calls are ours, see driver_calls.h. */
+struct whose {
+    bool is_program_only;
+    size_t library_bytes; /* that a call of a library takes from the driver, to: */
+    const CUdeviceptr *place;
+    CUdeviceptr freed;
+};
+#define ALL ((struct whose){.is_program_only = false})
+#define PROGRAM ((struct whose){.is_program_only = true})
+#define PROGRAM_BYTES(bytes) ((struct whose){true, (bytes), address, 0})
+#define FREES ((struct whose){.freed = address})
+
+/* Before and after a call of the driver that is not ours: what a library allocates is taken from
+   the budget, and given back when it is freed. */
+static bool is_library_memory(const struct whose *who, enum caller caller)
+{
+    return who->library_bytes != 0 && caller == CALLER_LIBRARY;
+}
+
+static CUresult prepare(const struct whose *who, enum caller caller, const char *name)
+{
+    CUresult result = is_library_memory(who, caller)
+                          ? outside_take(caller, name, who->library_bytes)
+                          : DRIVER_SUCCESS;
+
+    /* Without its workspace, a library may succeed in another way, with other bits. */
+    if (result != DRIVER_SUCCESS) {
+        core_note_undone();
+    }
+    return result;
+}
+
+static CUresult account(const struct whose *who, enum caller caller, const char *name,
+                        CUresult result)
+{
+    if (who->freed != 0) {
+        return outside_freed(caller, result, OUTSIDE_ADDRESS, who->freed);
+    }
+    if (!is_library_memory(who, caller)) {
+        return result;
+    }
+    outside_note(caller, result, OUTSIDE_ADDRESS, result == DRIVER_SUCCESS ? *who->place : 0,
+                 who->library_bytes);
+    return settings_get()->is_managed ? passed_note(result, name, who->library_bytes) : result;
+}
+
+static inline CUstream per_thread(CUstream stream)
+{
+    return stream != NULL ? stream : STREAM_PER_THREAD;
+}
+
+/* A copy of the configuration, on the stream that the variant means. */
+static inline const struct launch_config *per_thread_config(const struct launch_config *config,
+                                                            struct launch_config *copy)
+{
+    if (config == NULL) {
+        return NULL;
+    }
+    *copy = *config;
+    copy->stream = per_thread(config->stream);
+    return copy;
+}
+
+#define EXPORT(symbol, name, takers, parameters, arguments)                             \
+    DRIVER_EXPORT CUresult symbol parameters;                                           \
+    CUresult symbol parameters                                                          \
+    {                                                                                   \
+        static const char by_library[] = #name " by libraries of CUDA";                 \
+        const struct whose who = takers;                                                \
+        enum caller caller = CALLER();                                                  \
+        bool is_taken = core_takes(caller, who.is_program_only);                        \
+        CUresult result;                                                                \
+                                                                                        \
+        if (is_taken) {                                                                 \
+            result = on_##name arguments;                                               \
+            return who.freed == 0 ? result : account(&who, caller, by_library, result); \
+        }                                                                               \
+        result = prepare(&who, caller, by_library);                                     \
+        return result != DRIVER_SUCCESS                                                 \
+                   ? result                                                             \
+                   : account(&who, caller, by_library, real_calls()->symbol arguments); \
+    }
+#define EXPORT_ONE(name, takers, parameters, arguments) \
+    EXPORT(name, name, takers, parameters, arguments)
+#define EXPORT_PLAIN(name, suffix, takers, parameters, arguments) \
+    EXPORT(name, name, takers, parameters, arguments)
+#define EXPORT_PER_THREAD(name, suffix, takers, parameters, arguments) \
+    EXPORT(name##suffix, name, takers, parameters, arguments)
+
+DRIVER_WRAPPED(EXPORT_ONE)
+
+#define STREAM(stream) (stream)
+#define CONFIG(config) (config)
+DRIVER_WRAPPED_TWICE(EXPORT_PLAIN)
+#undef STREAM
+#undef CONFIG
+
+/* The driver's own variant gets what the caller has given. */
+#define STREAM(stream) (is_taken ? per_thread(stream) : (stream))
+#define CONFIG(config) \
+    (is_taken ? per_thread_config(config, &(struct launch_config){.stream = NULL}) : (config))
+DRIVER_WRAPPED_TWICE(EXPORT_PER_THREAD)
+
+DRIVER_EXPORT CUresult cuCtxSynchronize(void);
+CUresult cuCtxSynchronize(void)
+{
+    return core_takes(CALLER(), false) ? on_cuCtxSynchronize() : real_calls()->cuCtxSynchronize();
+}

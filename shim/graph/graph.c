@@ -1,0 +1,352 @@
+/* What the nodes of graphs do, see graph.h. */
+#include "shim/graph/graph.h"
+
+#include "shim/core/alloc.h"
+#include "shim/core/code.h"
+#include "shim/driver/log.h"
+#include "shim/driver/real_calls.h"
+#include "shim/driver/symbol.h"
+#include "shim/graph/graph_known.h"
+#include "shim/launch/reach.h"
+
+#include "base/array.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void finish_node(struct graph_node *node)
+{
+    free(node->bytes);
+    graph_known_release(node->known);
+    node->known = NULL;
+    node->bytes = NULL;
+    node->kernel = NULL;
+}
+
+void graph_forget(struct graph *graph)
+{
+    for (size_t i = 0; i < graph->count; i++) {
+        finish_node(&graph->nodes[i]);
+    }
+    free(graph->nodes);
+    graph->nodes = NULL;
+    graph->count = graph->capacity = 0;
+}
+
+/* Keeps the parameters of a closed kernel; one that lacks them is taken as open. */
+static void keep_parameters(struct graph_node *node, const struct parameters *given)
+{
+    const struct kernel *roles = node->kernel->roles;
+    unsigned char block[PARAMETERS_BYTES_MOST];
+
+    if (!parameters_block(given, roles, block)) {
+        return;
+    }
+    node->bytes = malloc(roles->parameter_bytes + 1);
+    if (node->bytes == NULL) {
+        return;
+    }
+    memcpy(node->bytes, block, roles->parameter_bytes);
+    node->launch.parameters =
+        (struct parameters){.bytes = node->bytes, .byte_count = roles->parameter_bytes};
+}
+
+/* Clusters, and cooperative launches, are attributes of the node. */
+static void read_attributes(struct graph_node *node)
+{
+    struct launch_attribute cluster = {.id = ATTRIBUTE_CLUSTER};
+    struct launch_attribute cooperative = {.id = ATTRIBUTE_COOPERATIVE};
+    const struct real_calls *real = real_calls();
+
+    if (real->cuGraphKernelNodeGetAttribute(node->handle, cluster.id, &cluster.value) ==
+        DRIVER_SUCCESS) {
+        memcpy(node->launch.cluster, cluster.value.cluster, sizeof(node->launch.cluster));
+    }
+    node->launch.is_cooperative =
+        real->cuGraphKernelNodeGetAttribute(node->handle, cooperative.id, &cooperative.value) ==
+            DRIVER_SUCCESS &&
+        cooperative.value.cooperative != 0;
+}
+
+void graph_note_kernel(struct graph_node *node, const struct kernel_node *params)
+{
+    struct parameters given = parameters_of(params->parameters, params->extra);
+
+    finish_node(node);
+    node->type = NODE_KERNEL;
+    node->kernel = params->function != NULL ? code_find(params->function) : NULL;
+    if (node->kernel == NULL && params->kernel != NULL) {
+        node->kernel = code_find(params->kernel);
+    }
+    node->launch = (struct launch){.shared_bytes = params->shared_bytes};
+    memcpy(node->launch.grid, params->grid, sizeof(node->launch.grid));
+    memcpy(node->launch.block, params->block, sizeof(node->launch.block));
+    read_attributes(node);
+    if (node->kernel != NULL && node->kernel->reason == NULL) {
+        keep_parameters(node, &given);
+    }
+}
+
+void graph_note_fill(struct graph_node *node, const struct memset_node *params)
+{
+    finish_node(node);
+    node->type = NODE_MEMSET;
+    node->fill = *params;
+}
+
+void graph_note_copy(struct graph_node *node, const struct copy_3d *params)
+{
+    finish_node(node);
+    node->type = NODE_MEMCPY;
+    node->copy = *params;
+}
+
+struct graph_node *graph_change(struct graph *graph, CUgraphNode handle)
+{
+    for (size_t i = 0; i < graph->count; i++) {
+        if (graph->nodes[i].handle == handle) {
+            return &graph->nodes[i];
+        }
+    }
+    if (!array_reserve(&graph->nodes, &graph->capacity, graph->count + 1,
+                       sizeof(graph->nodes[0]))) {
+        return NULL;
+    }
+    graph->nodes[graph->count] = (struct graph_node){.handle = handle};
+    return &graph->nodes[graph->count++];
+}
+
+/* False: the driver does not say what it does. */
+static bool read_node(struct graph_node *node)
+{
+    struct kernel_node kernel = {.function = NULL};
+    struct memset_node fill;
+    struct copy_3d copy;
+
+    switch (node->type) {
+    case NODE_KERNEL:
+        if (real_calls()->cuGraphKernelNodeGetParams_v2(node->handle, &kernel) != DRIVER_SUCCESS) {
+            return false;
+        }
+        graph_note_kernel(node, &kernel);
+        return true;
+    case NODE_MEMSET:
+        if (real_calls()->cuGraphMemsetNodeGetParams(node->handle, &fill) != DRIVER_SUCCESS) {
+            return false;
+        }
+        graph_note_fill(node, &fill);
+        return true;
+    case NODE_MEMCPY:
+        if (real_calls()->cuGraphMemcpyNodeGetParams(node->handle, &copy) != DRIVER_SUCCESS) {
+            return false;
+        }
+        graph_note_copy(node, &copy);
+        return true;
+    default:
+        return true;
+    }
+}
+
+/* Why a node makes its graph open; NULL: it does not. */
+static const char *open_reason(unsigned type)
+{
+    switch (type) {
+    case NODE_KERNEL:
+    case NODE_MEMCPY:
+    case NODE_MEMSET:
+    case NODE_HOST:
+    case NODE_EMPTY:
+    case NODE_WAIT_EVENT:
+    case NODE_RECORD_EVENT:
+        return NULL;
+    case NODE_GRAPH:
+        return "a node that is a graph";
+    case NODE_ALLOC:
+    case NODE_FREE:
+        return "a node that allocates or frees memory";
+    case NODE_CONDITIONAL:
+        return "a conditional node";
+    default:
+        return "a node of an unknown type";
+    }
+}
+
+static bool is_refused(unsigned type)
+{
+    const char *what = type == NODE_SIGNAL || type == NODE_WAIT ? "external semaphores in a graph"
+                       : type == NODE_MEMORY_OPERATIONS ? "stream memory operations in a graph"
+                                                        : NULL;
+
+    if (what != NULL) {
+        symbol_note_refusal(what);
+        log_line("refused: %s, which programs cannot use under a budget (docs/unmodified.md)",
+                 what);
+    }
+    return what != NULL;
+}
+
+CUresult graph_read(struct graph *graph, CUgraph from)
+{
+    CUgraphNode *list;
+    size_t count = 0;
+    CUresult result = graph_list_nodes(from, &list, &count);
+
+    graph_forget(graph);
+    graph->reason = NULL;
+    for (size_t i = 0; i < count && result == DRIVER_SUCCESS; i++) {
+        struct graph_node *node = graph_change(graph, list[i]);
+
+        if (node == NULL) {
+            result = DRIVER_OUT_OF_MEMORY;
+            break;
+        }
+        node->known = graph_known_take(from, list[i]);
+        if (node->known != NULL) {
+            continue;
+        }
+        if (real_calls()->cuGraphNodeGetType(list[i], &node->type) != DRIVER_SUCCESS) {
+            graph->reason = "a node that the driver does not describe";
+        } else if (is_refused(node->type)) {
+            result = DRIVER_NOT_SUPPORTED;
+        } else if (open_reason(node->type) != NULL) {
+            graph->reason = open_reason(node->type);
+        } else if (!read_node(node)) {
+            graph->reason = "a node that the driver does not describe";
+        }
+    }
+    free(list);
+    return result;
+}
+
+void graph_add_fill(const struct memset_node *fill, struct operands *operands, capu_role role)
+{
+    uint64_t row = (uint64_t)fill->width * fill->element_bytes;
+
+    if (row > 0 && fill->height > 0) {
+        operands_add_range(operands, fill->to,
+                           (fill->height > 1 ? (fill->height - 1) * fill->pitch : 0) + row, role);
+    }
+}
+
+/* One side, from its first byte to its last. Host memory and arrays are not ours. */
+static void add_side(struct operands *operands, unsigned type, uint64_t address,
+                     const size_t origin[3], size_t pitch, size_t rows, const size_t size[3],
+                     capu_role role)
+{
+    uint64_t slice = (uint64_t)pitch * rows;
+
+    if (type == MEMORY_DEVICE || type == MEMORY_UNIFIED) {
+        operands_add_range(operands, address + origin[2] * slice + origin[1] * pitch + origin[0],
+                           (size[2] - 1) * slice + (size[1] - 1) * pitch + size[0], role);
+    }
+}
+
+void graph_add_copy(const struct copy_3d *copy, struct operands *operands, capu_role role)
+{
+    const size_t size[3] = {copy->width, copy->height, copy->depth};
+    const size_t from[3] = {copy->from_x, copy->from_y, copy->from_z};
+    const size_t to[3] = {copy->to_x, copy->to_y, copy->to_z};
+
+    if (size[0] == 0 || size[1] == 0 || size[2] == 0) {
+        return;
+    }
+    add_side(operands, copy->from_type, copy->from_device, from, copy->from_pitch,
+             copy->from_height, size, CAPU_READ);
+    add_side(operands, copy->to_type, copy->to_device, to, copy->to_pitch, copy->to_height, size,
+             role);
+}
+
+/* Why all memory is needed; NULL: it is not. Valid until the next call. */
+static const char *why_open(const struct graph *graph)
+{
+    static char text[256]; /* guarded by the core's lock */
+
+    for (size_t i = 0; i < graph->count && graph->reason == NULL; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+
+        if (node->type != NODE_KERNEL || node->known != NULL) {
+            continue;
+        }
+        if (node->kernel == NULL) {
+            return "a kernel of a CUDA library, or loaded in a way that is not followed";
+        }
+        if (node->kernel->reason != NULL || node->bytes == NULL) {
+            snprintf(text, sizeof(text), "the kernel %s: %s", node->kernel->name,
+                     node->kernel->reason != NULL ? node->kernel->reason
+                                                  : "its parameters are not known");
+            return text;
+        }
+    }
+    return graph->reason;
+}
+
+static CUresult add_node(const struct graph_node *node, struct operands *operands)
+{
+    uint64_t before = operands->bytes;
+    CUresult result = DRIVER_SUCCESS;
+
+    if (node->known != NULL) {
+        for (size_t i = 0; i < node->known->count; i++) {
+            const capu_operand *operand = &node->known->operands[i];
+
+            operands_add_range(operands, (uintptr_t)operand->address, operand->bytes,
+                               (capu_role)operand->role);
+        }
+        return DRIVER_SUCCESS;
+    }
+    switch (node->type) {
+    case NODE_KERNEL:
+        result = reach_add(node->kernel, &node->launch, operands);
+        reach_begun();
+        if (operands->bytes - before > node->kernel->most_bytes) {
+            node->kernel->most_bytes = operands->bytes - before;
+        }
+        break;
+    case NODE_MEMSET:
+        graph_add_fill(&node->fill, operands, CAPU_UPDATE);
+        break;
+    case NODE_MEMCPY:
+        graph_add_copy(&node->copy, operands, CAPU_UPDATE);
+        break;
+    default:
+        break;
+    }
+    return result;
+}
+
+CUresult graph_add(const struct graph *graph, struct operands *operands, const char **open)
+{
+    CUresult result = DRIVER_SUCCESS;
+
+    *open = why_open(graph);
+    if (*open != NULL) {
+        operands_add_all(operands);
+    }
+    for (size_t i = 0; i < graph->count && *open == NULL && result == DRIVER_SUCCESS; i++) {
+        result = add_node(&graph->nodes[i], operands);
+    }
+    if (result == DRIVER_SUCCESS && !operands->has_failed) {
+        operands_merge(operands);
+    }
+    return result != DRIVER_SUCCESS ? result
+           : operands->has_failed   ? DRIVER_OUT_OF_MEMORY
+                                    : DRIVER_SUCCESS;
+}
+
+bool graph_may_store_variables(const struct graph *graph)
+{
+    for (size_t i = 0; i < graph->count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+        bool is_device = node->copy.to_type != MEMORY_HOST;
+
+        if (node->known == NULL &&
+            ((node->type == NODE_KERNEL && node->kernel->roles->writes_variables) ||
+             (node->type == NODE_MEMSET && alloc_find(node->fill.to) == NULL) ||
+             (node->type == NODE_MEMCPY && is_device &&
+              alloc_find(node->copy.to_device) == NULL))) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,296 @@
+/*
+ * Launches. The operands of a closed kernel are what reach.h says of the launch. For an open kernel
+ * all allocations are made resident; if they do not fit, the program gets the driver's error for
+ * too little memory. The kernel is then launched by the driver, inside an access of these operands.
+ */
+#include "shim/core/capture.h"
+#include "shim/core/code.h"
+#include "shim/core/core.h"
+#include "shim/core/iteration.h"
+#include "shim/core/operands.h"
+#include "shim/driver/handlers.h"
+#include "shim/driver/log.h"
+#include "shim/driver/real_calls.h"
+#include "shim/driver/symbol.h"
+#include "shim/launch/graph_learn.h"
+#include "shim/launch/reach.h"
+#include "shim/launch/recompute.h"
+#include "shim/launch/trust.h"
+#include "shim/launch/verify.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+bool launch_is_refused(const struct code_kernel *kernel, const struct launch *launch)
+{
+    if (kernel->roles != NULL && kernel->roles->waits_for_others && !launch->is_cooperative) {
+        log_line("refused: the kernel %s waits for memory that another kernel or the host writes; "
+                 "under a budget, kernels run one after the other",
+                 kernel->name);
+    } else if (code_is_stale(kernel)) {
+        log_line("refused: the kernel %s may use variables of its module; under a budget, "
+                 "cudaDeviceReset does not give them their first values again",
+                 kernel->name);
+    } else {
+        return false;
+    }
+    symbol_note_refusal(kernel->name);
+    core_note_undone();
+    return true;
+}
+
+/* Adds the operands of a launch to the next access. */
+static CUresult add_operands(CUfunction function, struct code_kernel *kernel,
+                             const struct launch *launch, struct operands *operands)
+{
+    CUresult result = DRIVER_SUCCESS;
+
+    if (kernel->reason != NULL) {
+        kernel->is_trusted = trust_add(function, launch->parameters.list, launch->parameters.bytes,
+                                       launch->parameters.byte_count, operands);
+    }
+    if (kernel->reason == NULL) {
+        result = reach_add(kernel, launch, operands);
+    } else if (!kernel->is_trusted) {
+        operands_add_all(operands);
+    }
+    return result == DRIVER_SUCCESS && operands->has_failed ? DRIVER_OUT_OF_MEMORY : result;
+}
+
+static void note_launch(struct code_kernel *kernel, const struct operands *operands)
+{
+    if (kernel->reason != NULL) {
+        code_note_stored();
+    } else {
+        reach_begun();
+    }
+    kernel->launch_count++;
+    kernel->most_bytes =
+        operands->bytes > kernel->most_bytes ? operands->bytes : kernel->most_bytes;
+}
+
+/* Begins the access of a launch, unless the launch is *run as an op here. Pre: entered. */
+static CUresult begin(CUfunction function, struct code_kernel *kernel, const struct launch *launch,
+                      bool *is_run)
+{
+    struct operands operands = {0};
+    CUresult result;
+    bool is_watched;
+
+    if (launch_is_refused(kernel, launch)) {
+        return DRIVER_NOT_SUPPORTED;
+    }
+    result = add_operands(function, kernel, launch, &operands);
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    operands_loosen(&operands);
+    iteration_event(core_context(), kernel->name, PERIOD_LAUNCH);
+    if (recompute_takes(kernel, launch, &operands)) {
+        result = recompute_run(function, kernel, launch, is_run);
+        if (*is_run) {
+            note_launch(kernel, &operands);
+        }
+        return result;
+    }
+    is_watched = verify_wait(kernel);
+    result = core_begin(kernel->name);
+    if (result == DRIVER_OUT_OF_MEMORY && kernel->reason != NULL && !kernel->is_trusted) {
+        log_line("all %" PRIu64
+                 " bytes are needed for the kernel %s, which is open: %s; what to do: "
+                 "docs/unmodified.md",
+                 operands.bytes, kernel->name, kernel->reason);
+    }
+    if (result == DRIVER_SUCCESS) {
+        note_launch(kernel, &operands);
+        if (is_watched) {
+            verify_begin();
+        }
+    }
+    return result;
+}
+
+/* The kernel of a function; an open one if it was never seen. NULL: no host memory. */
+static struct code_kernel *find_kernel(CUfunction function)
+{
+    struct code_kernel *kernel = code_find(function);
+    const char *name = NULL;
+
+    if (kernel != NULL) {
+        return kernel;
+    }
+    if (real_calls()->cuFuncGetName(&name, function) != DRIVER_SUCCESS || name == NULL) {
+        name = "a kernel without a name";
+    }
+    return code_add_unknown(function, name);
+}
+
+/* Takes the lock and finds the kernel, with its slice. An error: neither. */
+static CUresult enter(CUfunction function, struct code_kernel **kernel)
+{
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    *kernel = find_kernel(function);
+    if (*kernel != NULL && reach_is_due(*kernel)) {
+        core_leave();
+        reach_prepare(*kernel);
+        result = core_enter();
+    } else if (*kernel == NULL) {
+        core_leave();
+        result = DRIVER_OUT_OF_MEMORY;
+    }
+    return result;
+}
+
+/* Begins a launch: takes the lock and begins its access. An error, or *is_run, since it was carried
+   out here: neither. */
+static CUresult begin_launch(CUfunction function, const struct launch *launch,
+                             struct code_kernel **kernel, bool *is_run)
+{
+    CUresult result;
+
+    *is_run = false;
+    verify_prepare();
+    result = enter(function, kernel);
+
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    result = begin(function, *kernel, launch, is_run);
+    if (result != DRIVER_SUCCESS) {
+        (*kernel)->failed_count += !*is_run;
+        reach_note_failure(*kernel, *is_run);
+    }
+    if (result != DRIVER_SUCCESS || *is_run) {
+        core_leave();
+    }
+    return result;
+}
+
+static CUresult end_launch(CUresult result, const struct code_kernel *kernel)
+{
+    if (result != DRIVER_SUCCESS) {
+        reach_note_failure(kernel, true);
+    }
+    result = core_end(verify_end(result, kernel), kernel->name);
+    core_leave();
+    return result;
+}
+
+/* After a launch into a stream that captures: the node says how the driver calls the kernel. */
+static CUresult end_captured(CUresult result, CUstream stream, CUfunction function)
+{
+    if (result == DRIVER_SUCCESS) {
+        graph_learn(stream, function);
+    }
+    return result;
+}
+
+CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                           unsigned block_x, unsigned block_y, unsigned block_z,
+                           unsigned shared_bytes, CUstream stream, void **parameters, void **extra)
+{
+    const struct launch launch = {.grid = {grid_x, grid_y, grid_z},
+                                  .block = {block_x, block_y, block_z},
+                                  .shared_bytes = shared_bytes,
+                                  .is_next = true,
+                                  .parameters = parameters_of(parameters, extra),
+                                  .is_plain = true};
+    struct code_kernel *kernel;
+    CUresult result;
+    bool is_run;
+
+    if (capture_takes(stream)) {
+        return end_captured(real_calls()->cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x,
+                                                         block_y, block_z, shared_bytes, stream,
+                                                         parameters, extra),
+                            stream, function);
+    }
+    result = begin_launch(function, &launch, &kernel, &is_run);
+    if (result != DRIVER_SUCCESS || is_run) {
+        return result;
+    }
+    return end_launch(real_calls()->cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x,
+                                                   block_y, block_z, shared_bytes,
+                                                   core_stream(stream), parameters, extra),
+                      kernel);
+}
+
+CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                      unsigned grid_z, unsigned block_x, unsigned block_y,
+                                      unsigned block_z, unsigned shared_bytes, CUstream stream,
+                                      void **parameters)
+{
+    const struct launch launch = {.grid = {grid_x, grid_y, grid_z},
+                                  .block = {block_x, block_y, block_z},
+                                  .shared_bytes = shared_bytes,
+                                  .is_next = true,
+                                  .is_cooperative = true,
+                                  .parameters = parameters_of(parameters, NULL)};
+    struct code_kernel *kernel;
+    CUresult result;
+    bool is_run;
+
+    if (capture_takes(stream)) {
+        return end_captured(real_calls()->cuLaunchCooperativeKernel(
+                                function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                shared_bytes, stream, parameters),
+                            stream, function);
+    }
+    result = begin_launch(function, &launch, &kernel, &is_run);
+    if (result != DRIVER_SUCCESS || is_run) {
+        return result;
+    }
+    return end_launch(real_calls()->cuLaunchCooperativeKernel(
+                          function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
+                          core_stream(stream), parameters),
+                      kernel);
+}
+
+static struct launch launch_of(const struct launch_config *config, void **parameters, void **extra)
+{
+    struct launch launch = {.shared_bytes = config->shared_bytes,
+                            .is_next = true,
+                            .parameters = parameters_of(parameters, extra),
+                            .is_plain = config->attribute_count == 0};
+
+    memcpy(launch.grid, config->grid, sizeof(launch.grid));
+    memcpy(launch.block, config->block, sizeof(launch.block));
+    for (unsigned i = 0; config->attributes != NULL && i < config->attribute_count; i++) {
+        if (config->attributes[i].id == ATTRIBUTE_CLUSTER) {
+            memcpy(launch.cluster, config->attributes[i].value.cluster, sizeof(launch.cluster));
+        }
+        launch.is_cooperative |= config->attributes[i].id == ATTRIBUTE_COOPERATIVE &&
+                                 config->attributes[i].value.cooperative != 0;
+    }
+    return launch;
+}
+
+CUresult on_cuLaunchKernelEx(const struct launch_config *config, CUfunction function,
+                             void **parameters, void **extra)
+{
+    struct launch_config folded;
+    struct launch launch;
+    struct code_kernel *kernel;
+    CUresult result;
+    bool is_run;
+
+    if (config == NULL) {
+        return DRIVER_INVALID_VALUE;
+    }
+    if (capture_takes(config->stream)) {
+        return end_captured(real_calls()->cuLaunchKernelEx(config, function, parameters, extra),
+                            config->stream, function);
+    }
+    launch = launch_of(config, parameters, extra);
+    result = begin_launch(function, &launch, &kernel, &is_run);
+    if (result != DRIVER_SUCCESS || is_run) {
+        return result;
+    }
+    folded = *config;
+    folded.stream = core_stream(config->stream);
+    return end_launch(real_calls()->cuLaunchKernelEx(&folded, function, parameters, extra), kernel);
+}

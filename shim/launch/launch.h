@@ -1,0 +1,26 @@
+/* A launch as the program asks for it. */
+#ifndef CAPU_SHIM_LAUNCH_H
+#define CAPU_SHIM_LAUNCH_H
+
+#include "shim/core/parameters.h"
+
+#include <stdbool.h>
+
+struct code_kernel;
+
+struct launch {
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t cluster[3]; /* 0: not given */
+    uint32_t shared_bytes;
+    bool is_cooperative; /* its blocks all run at once */
+    bool is_next; /* all work before it was issued: what that leaves in memory it will read */
+    struct parameters parameters;
+    bool is_plain; /* not cooperative, and without attributes */
+};
+
+/* Whether a kernel cannot run here; a line says why. In a cooperative launch, the blocks wait for
+   each other at a barrier that the driver provides. For the thread that has entered the core. */
+bool launch_is_refused(const struct code_kernel *kernel, const struct launch *launch);
+
+#endif

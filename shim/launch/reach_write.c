@@ -1,0 +1,150 @@
+/*
+ * Which tensors a launch writes as a whole, whatever they held: all bytes are stored to for
+ * certain, and nothing in the launch may read any, through whichever pointer. That depends on the
+ * actual addresses, so it is found at each launch. Their part of the updates becomes a write of the
+ * whole tensor; what is left stays an update.
+ */
+#include "shim/core/core.h"
+#include "shim/launch/reach_parts.h"
+
+#include <stdlib.h>
+
+static uint64_t first_of(const capu_operand *operand)
+{
+    return (uintptr_t)operand->address;
+}
+
+static uint64_t end_of(const capu_operand *operand)
+{
+    return (uintptr_t)operand->address + operand->bytes;
+}
+
+static int by_address(const void *one, const void *other)
+{
+    uint64_t a = first_of(one);
+    uint64_t b = first_of(other);
+
+    return (a > b) - (a < b);
+}
+
+/* Puts ranges in order, and makes one of those that touch or overlap. */
+static void merge(struct reach_list *list)
+{
+    size_t count = 0;
+
+    if (list->count > 0) {
+        qsort(list->operands, list->count, sizeof(list->operands[0]), by_address);
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        capu_operand *last = count > 0 ? &list->operands[count - 1] : NULL;
+        uint64_t end = end_of(&list->operands[i]);
+
+        if (last == NULL || first_of(&list->operands[i]) > end_of(last)) {
+            list->operands[count++] = list->operands[i];
+        } else if (end > end_of(last)) {
+            last->bytes = end - first_of(last);
+        }
+    }
+    list->count = count;
+}
+
+static bool meets(const struct reach_list *list, uint64_t first, uint64_t end)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (first_of(&list->operands[i]) < end && end_of(&list->operands[i]) > first) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Lists the tensors that lie in a range and that no read meets. */
+static void add_tensors(const capu_operand *range, const struct reach_list *reads,
+                        struct reach_list *writes)
+{
+    uint64_t at = first_of(range);
+
+    while (at < end_of(range)) {
+        capu_tensor_state state = {.size = sizeof(state)};
+        uint64_t first;
+        uint64_t end;
+
+        if (capu_tensor_query(core_context(), (void *)(uintptr_t)at, &state) != CAPU_OK) {
+            return;
+        }
+        first = (uintptr_t)state.address;
+        end = first + state.bytes;
+        if (first >= first_of(range) && end <= end_of(range) && !meets(reads, first, end)) {
+            reach_list_add(writes, first, state.bytes, CAPU_WRITE);
+        }
+        at = end;
+    }
+}
+
+/* Takes the tensors that are written, which are in order, out of an update. What is left of it are
+   more of them. */
+static void split(struct reach_list *list, size_t index, const struct reach_list *writes)
+{
+    capu_operand update = list->operands[index];
+    uint64_t at = first_of(&update);
+    bool is_first = true;
+
+    for (size_t i = 0; i <= writes->count; i++) {
+        uint64_t end = i < writes->count && first_of(&writes->operands[i]) < end_of(&update)
+                           ? first_of(&writes->operands[i])
+                           : end_of(&update);
+
+        if (end > at && is_first) {
+            list->operands[index] =
+                capu_operand_of((const void *)(uintptr_t)at, end - at, CAPU_UPDATE);
+            is_first = false;
+        } else if (end > at) {
+            reach_list_add(list, at, end - at, CAPU_UPDATE);
+        }
+        at = i < writes->count && end_of(&writes->operands[i]) > at ? end_of(&writes->operands[i])
+                                                                    : at;
+    }
+    if (is_first) {
+        list->operands[index].bytes = 0; /* nothing is left */
+    }
+}
+
+static void drop_empty(struct reach_list *list)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->operands[i].bytes > 0) {
+            list->operands[count++] = list->operands[i];
+        }
+    }
+    list->count = count;
+}
+
+uint64_t reach_find_writes(struct reach_list *list, const struct reach_list *reads,
+                           struct reach_list *covered)
+{
+    static struct reach_list writes; /* guarded by the core's lock */
+    size_t count = list->count;
+    uint64_t bytes = 0;
+
+    writes.count = 0;
+    merge(covered);
+    for (size_t i = 0; i < covered->count && !reads->has_failed; i++) {
+        add_tensors(&covered->operands[i], reads, &writes);
+    }
+    if (writes.count == 0) {
+        return 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (list->operands[i].role == CAPU_UPDATE) {
+            split(list, i, &writes);
+        }
+    }
+    drop_empty(list);
+    for (size_t i = 0; i < writes.count; i++) {
+        reach_list_add(list, first_of(&writes.operands[i]), writes.operands[i].bytes, CAPU_WRITE);
+        bytes += writes.operands[i].bytes;
+    }
+    return bytes;
+}
