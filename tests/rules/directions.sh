@@ -39,6 +39,8 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         may["tools"] = "capuchin base policy models interpose tools"
         # Within a room, a folder includes itself and those before it.
         folders["policy"] = "format model lower place bound search baselines"
+        folders["interpose"] = "ptx flow image slice period"
+        folders["shim"] = "driver core launch graph copies libraries exports"
     }
     # The place of a word in a list, from 1 on; 0: it is not there.
     function rank(list, one,    words, n, i) {
