@@ -1,6 +1,6 @@
 # cmake -DOUTPUT=FILE.c -DASSETS="name=path|..." -P embed.cmake: writes constants with the contents of
 # files, each terminated: `const char asset_NAME[]`. A path that is empty becomes an empty string.
-set(code "/* Made by cmake/embed.cmake. */\n#include \"tools/assets.h\"\n")
+set(code "/* Made by cmake/embed.cmake. */\n#include \"tools/page/assets.h\"\n")
 string(REPLACE "|" ";" ASSETS "${ASSETS}")
 foreach(asset IN LISTS ASSETS)
     string(REGEX MATCH "^([a-z_]+)=(.*)$" found "${asset}")

@@ -11,7 +11,7 @@
 #include "allocator/extents.h"
 #include "allocator/host_arena.h"
 #include "allocator/slabs.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

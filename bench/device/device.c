@@ -8,7 +8,7 @@
  * JSON, one line per row.
  */
 #include "device/device.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include "policy/model/timeline.h"
 #include "policy/place/place.h"
 #include "policy/search/planner.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

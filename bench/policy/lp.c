@@ -13,7 +13,7 @@
 #include "policy/format/trace.h"
 #include "policy/model/timeline.h"
 #include "policy/search/planner.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "policy/baselines/training_passes.h"
 #include "policy/model/timeline.h"
 #include "policy/search/planner.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Clock, resident memory, statistics, options and checks of the runtime benches. */
 #include "bench/runtime/bench.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
  * ratio of 10^5 to 10^3 tensors there.
  */
 #include "bench/runtime/bench.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

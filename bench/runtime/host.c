@@ -7,7 +7,7 @@
  * report says is taken (host_bytes), and with the bytes of the tensors that are out.
  */
 #include "bench/runtime/bench.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include "runtime/internal.h"
 

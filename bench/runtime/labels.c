@@ -10,7 +10,7 @@
  * mapping is the kernel's mmap, once per run of neighbouring pages.
  */
 #include "bench/runtime/bench.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
  * compared at the end.
  */
 #include "bench/runtime/bench.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * the time slices of the kernel.
  */
 #include "bench/runtime/bench.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include <stdint.h>
 #include <stdio.h>

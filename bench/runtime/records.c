@@ -6,7 +6,7 @@
  * in guided mode, the plan. Two lengths give what one op more costs.
  */
 #include "bench/runtime/bench.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include "runtime/internal.h"
 

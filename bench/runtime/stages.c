@@ -11,7 +11,7 @@
  * time, whichever is later.
  */
 #include "bench/runtime/bench.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include "models/driver.h"
 #include "models/zoo.h"

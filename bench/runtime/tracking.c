@@ -7,7 +7,7 @@
  * an access. After each run the bytes of the last tensor are compared.
  */
 #include "bench/runtime/bench.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * ops.
  */
 #include "bench/runtime/bench.h"
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include "models/zoo.h"
 #include "policy/model/placement.h"

@@ -3,7 +3,7 @@
 #include "tests/api/net.h"
 
 #include "device/adaptor_fault.h"
-#include "tools/view.h"
+#include "tools/view/view.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "tests/unit/tools/fixture.h"
 #include "tests/unit/tools/terminal.h"
 
-#include "tools/progress.h"
+#include "tools/output/progress.h"
 
 #include <signal.h>
 #include <stdlib.h>

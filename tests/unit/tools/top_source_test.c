@@ -1,9 +1,9 @@
 /* Lines that a socket may send, none of which `capuchin top` trusts: each is rejected with a
    reason, or can be shown. */
-#include "tools/exit_code.h"
-#include "tools/top_screen.h"
-#include "tools/top_source.h"
-#include "tools/top_view.h"
+#include "tools/output/exit_code.h"
+#include "tools/top/top_screen.h"
+#include "tools/top/top_source.h"
+#include "tools/top/top_view.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/seed.h"

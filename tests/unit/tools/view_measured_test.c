@@ -1,7 +1,7 @@
 /* Measured views. What the runtime records on the simulated device is what the simulation of its
  * plan says, to the nanosecond: every op, replay and copy, and where each tensor is. And lines that
  * are not as they should be are rejected by name. */
-#include "tools/view.h"
+#include "tools/view/view.h"
 
 #include "models/driver.h"
 

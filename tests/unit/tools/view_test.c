@@ -1,6 +1,6 @@
 /* The view of a plan says what the simulation says: sums and peaks, to the byte and nanosecond, and
  * where each tensor is at each moment. */
-#include "tools/view.h"
+#include "tools/view/view.h"
 
 #include "policy/model/timeline.h"
 #include "policy/search/planner.h"

@@ -1,0 +1,86 @@
+/* The frame of a page, see page.h. */
+#include "tools/page/page.h"
+
+#include "tools/output/output.h"
+#include "tools/output/say.h"
+#include "tools/page/assets.h"
+#include "tools/page/page_parts.h"
+#include "tools/page/page_sections.h"
+
+#include <string.h>
+
+bool page_is_possible(void)
+{
+    return asset_dygraphs_script[0] != '\0';
+}
+
+/* The part before the first section. A policy without references keeps even a hostile name from
+   loading anything. */
+static void put_begin(struct html *html, const struct page *page)
+{
+    html_raw(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                   "<meta name=\"color-scheme\" content=\"light dark\">\n"
+                   "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                   "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
+                   "<title>");
+    html_format(html, "capuchin %s ", page->command);
+    html_name(html, page->source);
+    html_raw(html, "</title>\n<style>\n");
+    html_raw(html, asset_dygraphs_style);
+    html_raw(html, "\n");
+    html_raw(html, asset_style);
+    html_raw(html, "</style>\n</head>\n<body>\n<main>\n");
+}
+
+static void put_end(struct html *html)
+{
+    html_raw(html,
+             "<footer><p>Made by <code>capuchin</code>. Keys within a picture: left and right "
+             "move the cursor, + and &#8722; zoom, 0 shows everything. The curves are drawn "
+             "by dygraphs.</p>\n<details><summary>Licence of dygraphs</summary><pre>");
+    for (const char *line = asset_dygraphs_licence; *line != '\0';) {
+        char text[512];
+        size_t length = strcspn(line, "\n");
+        size_t kept = length < sizeof(text) ? length : sizeof(text) - 1;
+
+        memcpy(text, line, kept);
+        text[kept] = '\0';
+        html_text(html, text);
+        html_raw(html, "\n");
+        line += length + (line[length] == '\n');
+    }
+    html_raw(html, "</pre></details></footer>\n</main>\n<script>\n");
+    html_raw(html, asset_dygraphs_script);
+    html_raw(html, "\n</script>\n<script>\n");
+    html_raw(html, asset_script);
+    html_raw(html, "</script>\n</body>\n</html>\n");
+}
+
+bool page_write(const char *path, const struct page *page)
+{
+    struct html html = {0};
+    bool is_fine = false;
+
+    put_begin(&html, page);
+    page_head(&html, page);
+    html_raw(&html, "<noscript><p>Pictures need JavaScript. The tables have the same "
+                    "numbers.</p></noscript>\n");
+    if (page->account != NULL || page_view(page) != NULL) {
+        page_memory(&html, page);
+    }
+    page_tensors(&html, page);
+    page_links(&html, page);
+    page_map(&html, page);
+    page_budgets(&html, page);
+    page_predictions(&html, page);
+    page_iterations(&html, page);
+    put_end(&html);
+    if (html.has_failed) {
+        say("%s: out of memory for the page", path);
+    } else {
+        is_fine = output_write(path, &html.text);
+    }
+    html_finish(&html);
+    return is_fine;
+}

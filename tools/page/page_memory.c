@@ -1,0 +1,177 @@
+/*
+ * Memory over time, from a view: what is held, by kind, and where compute stood still.
+ *
+ * The page has ops, tensors and stays as tables of data; the script sums up from the stays what is
+ * held at each moment, so that it can also name what is resident.
+ */
+#include "tools/page/page_sections.h"
+
+#include "tools/page/page_parts.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { ROWS = 60 };
+
+static int by_wait(const void *left, const void *right)
+{
+    const struct view_op *a = *(const struct view_op *const *)left;
+    const struct view_op *b = *(const struct view_op *const *)right;
+
+    if (a->wait_ns != b->wait_ns) {
+        return a->wait_ns > b->wait_ns ? -1 : 1;
+    }
+    return a < b ? -1 : a > b;
+}
+
+static void put_row(struct html *html, const struct view_op *op)
+{
+    html_raw(html, "<tr><td>");
+    html_count(html, op->number);
+    html_raw(html, "</td><td class=\"name\">");
+    if (op->is_replay) {
+        html_raw(html, "replay of ");
+    }
+    html_name(html, op->name);
+    html_raw(html, "</td><td>");
+    html_ns(html, op->wait_ns);
+    html_raw(html, "</td><td>");
+    html_raw(html, op->wait_ns > 0 ? view_wait_name(op->wait) : "");
+    html_raw(html, "</td><td>");
+    html_ns(html, (uint64_t)op->begin_ns);
+    html_raw(html, "</td><td>");
+    html_ns(html, (uint64_t)(op->end_ns - op->begin_ns) - op->waited_ns);
+    html_raw(html, "</td><td>");
+    html_ns(html, op->waited_ns);
+    html_raw(html, "</td></tr>\n");
+}
+
+/* The ops that waited longest. */
+static void put_table(struct html *html, const struct view *view)
+{
+    static const char *const columns[] = {"#Number", "Op",    "#Waited",     "For",
+                                          "#Begins", "#Runs", "#For others", NULL};
+    const struct view_op **ops = malloc((view->op_count + 1) * sizeof(*ops));
+
+    if (ops == NULL) {
+        html->has_failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < view->op_count; i++) {
+        ops[i] = &view->ops[i];
+    }
+    qsort(ops, view->op_count, sizeof(*ops), by_wait);
+    html_table_begin(html, "memory-table",
+                     view->op_count > ROWS ? "The sixty ops that waited longest"
+                                           : "Ops, those that waited longest first",
+                     columns);
+    for (uint32_t i = 0; i < view->op_count && i < ROWS; i++) {
+        put_row(html, ops[i]);
+    }
+    html_table_end(html);
+    free(ops);
+}
+
+/* A number, and nothing for 0, which most are: pages stay small. */
+static void put_number(struct html *html, uint64_t number)
+{
+    if (number > 0) {
+        html_format(html, "%" PRIu64, number);
+    }
+    html_raw(html, ",");
+}
+
+/* Ops. Without a number it is the next one, without begin_ns the op begins when the one before it
+   ends; other numbers left out are 0. What the unlimited run holds is given by its changes. */
+static void put_ops(struct html *html, const struct view *view)
+{
+    int64_t end_ns = 0;
+    uint64_t unlimited = 0;
+    uint32_t next = 0;
+
+    html_csv_begin(html, "ops-csv", "Ops",
+                   "op,replay_for,name,begin_ns,duration_ns,wait_ns,wait_for,waited_ns,unlimited_"
+                   "change_bytes");
+    for (uint32_t i = 0; i < view->op_count; i++) {
+        const struct view_op *op = &view->ops[i];
+
+        if (op->number != next) {
+            html_format(html, "%" PRIu32, op->number);
+        }
+        html_raw(html, ",");
+        if (op->is_replay) {
+            html_format(html, "%" PRIu32, op->before);
+        }
+        html_raw(html, ",");
+        html_csv_name(html, op->name);
+        html_raw(html, ",");
+        if (op->begin_ns != end_ns) {
+            html_format(html, "%" PRId64, op->begin_ns);
+        }
+        html_raw(html, ",");
+        put_number(html, (uint64_t)(op->end_ns - op->begin_ns));
+        put_number(html, op->wait_ns);
+        html_raw(html, op->wait_ns > 0 ? view_wait_name(op->wait) : "");
+        html_raw(html, ",");
+        put_number(html, op->waited_ns);
+        if (op->unlimited_bytes != unlimited) {
+            html_format(html, "%" PRId64, (int64_t)(op->unlimited_bytes - unlimited));
+        }
+        html_raw(html, "\n");
+        end_ns = op->end_ns;
+        unlimited = op->unlimited_bytes;
+        next = op->number + 1;
+    }
+    html_csv_end(html);
+}
+
+/* What the script needs besides tables. */
+static void put_marks(struct html *html, const struct view *view)
+{
+    json_t *kinds = json_array();
+
+    for (int kind = 0; kind < VIEW_KIND_COUNT; kind++) {
+        json_array_append_new(kinds, json_string(view_kind_name((enum view_kind)kind)));
+    }
+    html_json(html, "view",
+              json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:o}", "source",
+                        view_source_name(view->source), "time_ns", (json_int_t)view->time_ns,
+                        "budget_bytes", (json_int_t)view->budget_bytes, "fixed_bytes",
+                        (json_int_t)view->fixed_bytes, "peak_bytes", (json_int_t)view->peak_bytes,
+                        "unlimited_peak_bytes", (json_int_t)view->unlimited_peak_bytes,
+                        "page_bytes", (json_int_t)view->page_bytes, "d2h_bytes_per_s",
+                        (json_int_t)view->d2h_bytes_per_s, "h2d_bytes_per_s",
+                        (json_int_t)view->h2d_bytes_per_s, "has_places", view->has_places ? 1 : 0,
+                        "kinds", kinds));
+}
+
+void page_memory(struct html *html, const struct page *page)
+{
+    const struct view *view = page_view(page);
+
+    page_section_begin(html, "memory", "Memory over time",
+                       view != NULL ? view_source_name(view->source) : NULL);
+    if (view == NULL) {
+        page_put_missing(html);
+        page_section_end(html);
+        return;
+    }
+    html_raw(
+        html,
+        "<p>What tensors hold on the device, by kind. The dashed outline is the same iteration "
+        "without a limit. Where the background is orange, compute stood still and waited for "
+        "memory.</p>\n");
+    if (view->source == VIEW_MEASURED && view->has_places) {
+        html_raw(html, "<p>The plan keeps its pages for the whole iteration. Those that are empty "
+                       "for a while are not drawn, but they count for the peak above.</p>\n");
+    }
+    if (page->account != NULL && page->measured == NULL) {
+        html_raw(html, "<p>This is the plan. For what was measured, record the report with "
+                       "<code>CAPUCHIN_TIMELINE=1</code>.</p>\n");
+    }
+    page_picture(html, "memory", "Device memory held over the time of the iteration, by kind");
+    put_table(html, view);
+    put_ops(html, view);
+    put_marks(html, view);
+    page_section_end(html);
+}
