@@ -41,6 +41,7 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         folders["policy"] = "format model lower place bound search baselines"
         folders["interpose"] = "ptx flow image slice period"
         folders["shim"] = "driver core launch graph copies libraries exports"
+        folders["tools"] = "output view report predict page options top command"
     }
     # The place of a word in a list, from 1 on; 0: it is not there.
     function rank(list, one,    words, n, i) {
