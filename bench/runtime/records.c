@@ -8,7 +8,7 @@
 #include "bench/runtime/bench.h"
 #include "tools/output/progress.h"
 
-#include "runtime/internal.h"
+#include "runtime/context/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

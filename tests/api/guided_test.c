@@ -4,7 +4,7 @@
  */
 #include "tests/api/net.h"
 
-#include "runtime/planning.h"
+#include "runtime/plan/planning.h"
 
 START_TEST(the_second_iteration_is_guided)
 {

@@ -4,8 +4,8 @@
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"
 #include "policy/place/place.h"
-#include "runtime/plan_entry.h"
-#include "runtime/planning.h"
+#include "runtime/guide/plan_entry.h"
+#include "runtime/plan/planning.h"
 
 #include <check.h>
 

@@ -1,7 +1,7 @@
 /* A training loop in guided mode, see net.h. */
 #include "tests/api/net.h"
 
-#include "runtime/planning.h"
+#include "runtime/plan/planning.h"
 
 void net_init(struct net *net, struct rig_options options)
 {

@@ -2,8 +2,8 @@
 #include "tests/api/order_states.h"
 
 #include "device/adaptor_fault.h"
-#include "runtime/internal.h"
-#include "runtime/stock.h"
+#include "runtime/context/internal.h"
+#include "runtime/residency/stock.h"
 
 #include <stdlib.h>
 

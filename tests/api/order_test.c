@@ -12,7 +12,7 @@
 #include "tests/api/order_calls.h"
 #include "tests/api/order_states.h"
 
-#include "runtime/internal.h"
+#include "runtime/context/internal.h"
 #include "tests/support/effort.h"
 
 #include <stdio.h>

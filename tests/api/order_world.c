@@ -3,8 +3,8 @@
 
 #include "tests/api/hand_plan.h"
 
-#include "runtime/internal.h"
-#include "runtime/plan_entry.h"
+#include "runtime/context/internal.h"
+#include "runtime/guide/plan_entry.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Passive mode: which tensor is evicted, at what cost, and what happens if none can be. */
 #include "tests/api/steps.h"
 
-#include "runtime/pager.h"
+#include "runtime/residency/pager.h"
 
 #include "device/adaptor_count.h"
 #include "tests/support/effort.h"

@@ -2,8 +2,8 @@
    that is worth it. */
 #include "tests/api/net.h"
 
-#include "runtime/plan_job.h"
-#include "runtime/planning.h"
+#include "runtime/plan/plan_job.h"
+#include "runtime/plan/planning.h"
 
 #include <unistd.h>
 

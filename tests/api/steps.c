@@ -1,9 +1,9 @@
 /* One-line ops, see steps.h. */
 #include "tests/api/steps.h"
 
-#include "runtime/internal.h"
-#include "runtime/leave.h"
-#include "runtime/swap.h"
+#include "runtime/context/internal.h"
+#include "runtime/residency/leave.h"
+#include "runtime/residency/swap.h"
 
 struct step {
     unsigned char *to;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # tables.sh ROOT: compares the tables of the documents with the source. docs/errors.md must have exactly
 # the codes of capuchin/status.h, docs/configuration.md the fields of capu_config and the variables that
-# runtime/config.c reads, docs/report.md the counters of capuchin/report.h and the fields of capu_stall,
+# runtime/context/config.c reads, docs/report.md the counters of capuchin/report.h and the fields of capu_stall,
 # and docs/models.md the machines of models/machines.jsonl. Prints and fails on any difference.
 set -u
 cd "$1" || exit 2
@@ -26,7 +26,7 @@ same "errors.md" \
 # field, variable and kind, for fields that have a variable
 same "configuration.md, variables" \
     "$(sed -nE 's/^\| `([a-z0-9_]+)` \| `(CAPUCHIN_[A-Z0-9_]+)` \| ([a-z]+) .*/\1 \2 \3/p' docs/configuration.md)" \
-    "$(sed -nE 's/^ *FIELD\(([a-z0-9_]+), "([A-Z0-9_]+)", FIELD_([A-Z]+)\),.*/\1 \2 \L\3/p' runtime/config.c)"
+    "$(sed -nE 's/^ *FIELD\(([a-z0-9_]+), "([A-Z0-9_]+)", FIELD_([A-Z]+)\),.*/\1 \2 \L\3/p' runtime/context/config.c)"
 
 same "configuration.md, fields" \
     "$(sed -nE 's/^\| `([a-z0-9_]+)` \|.*/\1/p' docs/configuration.md)" \

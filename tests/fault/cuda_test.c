@@ -7,7 +7,7 @@
  */
 #include "tests/fault/program.h"
 
-#include "runtime/config.h"
+#include "runtime/context/config.h"
 #include "tests/fake_cudart/fake_cudart.h"
 #include "tests/support/effort.h"
 #include "tests/support/suite.h"

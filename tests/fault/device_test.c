@@ -7,7 +7,7 @@
 #include "tests/fault/program.h"
 
 #include "device/adaptor_fault.h"
-#include "runtime/planning.h"
+#include "runtime/plan/planning.h"
 #include "tests/support/effort.h"
 #include "tests/support/suite.h"
 

@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include "tests/fault/program.h"
 
-#include "runtime/config.h"
+#include "runtime/context/config.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

@@ -51,22 +51,22 @@ directions base/x.h '#include "device/device.h"' 'base may not include device'
 directions base/x.h '#include "capuchin/status.h"' 'base may not include capuchin'
 directions kernels/x.c '#include "base/assert.h"' 'kernels may not include base'
 directions allocator/x.h '#  include "policy/format/plan.h"' 'may not include policy'
-directions device/x.c '#include "runtime/internal.h"' 'may not include runtime'
+directions device/x.c '#include "runtime/context/internal.h"' 'may not include runtime'
 directions include/capuchin/a.h '#include "device/device.h"' 'may not include device'
 directions include/capuchin/a.hpp '#include "device/device.h"' 'may not include device'
-directions kernels/x.c '#include "runtime/internal.h"' 'may not include runtime'
-directions interpose/x.c '#include "runtime/internal.h"' 'may not include runtime'
+directions kernels/x.c '#include "runtime/context/internal.h"' 'may not include runtime'
+directions interpose/x.c '#include "runtime/context/internal.h"' 'may not include runtime'
 directions interpose/x.c '#include <cuda.h>' 'CUDA header'
-directions parallel/x.c '#include "runtime/internal.h"' 'parallel may not include runtime'
+directions parallel/x.c '#include "runtime/context/internal.h"' 'parallel may not include runtime'
 directions runtime/x.c '#include "parallel/group.h"' 'runtime may not include parallel'
 directions runtime/x.c '#include <mpi.h>' 'mpi.h outside'
 directions include/capuchin/a.h '#include <mpi.h>' 'mpi.h outside'
-directions models/x.c '#include "runtime/internal.h"' 'may not include runtime'
+directions models/x.c '#include "runtime/context/internal.h"' 'may not include runtime'
 directions kernels/x.c '#include <cuda_runtime.h>' 'CUDA header'
 directions runtime/x.c '#include <cuda.h>' 'CUDA header'
 directions device/x.c '#include <uv.h>' 'uv.h'
 directions device/x.c '#include "books.h"' 'names no room'
-directions tests/unit/policy/x_test.c '#include "runtime/internal.h"' 'may not include runtime'
+directions tests/unit/policy/x_test.c '#include "runtime/context/internal.h"' 'may not include runtime'
 directions runtime/x.c 'int capu_secret(void);' 'not public'
 tree
 echo '#include <cuda_runtime.h>' >"$work/tree/kernels/x.cu"
@@ -174,7 +174,7 @@ cycles 'room: a.c -> b.c: table' "$2" \
 # environment LINE: whether the rule refuses that line in a file of the library.
 environment() {
     tree
-    echo "$1" >"$work/tree/runtime/config.c"
+    echo "$1" >"$work/tree/runtime/context/config.c"
     "$rules/environment.sh" "$work/tree" >"$work/out" || fail "environment.sh refuses '$1' in config.c"
     echo "$1" >"$work/tree/runtime/x.c"
     ! "$rules/environment.sh" "$work/tree" >"$work/out"
@@ -187,7 +187,7 @@ environment 'const char *path = secure_getenv("HOME");' || fail 'environment.sh 
 # tensor_state LINE: whether the rule refuses that line in another file than tensor_state.c.
 tensor_state() {
     tree
-    echo "$1" >"$work/tree/runtime/tensor_state.c"
+    echo "$1" >"$work/tree/runtime/tensor/tensor_state.c"
     "$rules/tensor_state.sh" "$work/tree" >"$work/out" ||
         fail "tensor_state.sh refuses '$1' in tensor_state.c"
     echo "$1" >"$work/tree/runtime/x.c"

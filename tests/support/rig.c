@@ -4,7 +4,7 @@
 #include "device/adaptor_count.h"
 #include "device/adaptor_delay.h"
 #include "device/adaptor_fault.h"
-#include "runtime/config.h"
+#include "runtime/context/config.h"
 #include "tests/support/mixing.h"
 
 #include <check.h>

@@ -2,7 +2,7 @@
  * The agent's thread: order of lines, complete traces, files that cannot be written, growth of host
  * memory, and ending with jobs pending.
  */
-#include "runtime/agent.h"
+#include "runtime/context/agent.h"
 
 #include "tests/support/suite.h"
 

@@ -1,8 +1,8 @@
 /* Looking ahead in the record of the iteration before: it keeps a distance, reads nothing past the
    record's end, and asks for tensors that are gone as for any others. */
-#include "runtime/ahead.h"
+#include "runtime/record/ahead.h"
 
-#include "runtime/tensors.h"
+#include "runtime/tensor/tensors.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Configs: every variable, which source takes precedence, and error texts that name the mistake. */
-#include "runtime/config.h"
+#include "runtime/context/config.h"
 
 #include "tests/support/suite.h"
 

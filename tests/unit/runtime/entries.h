@@ -2,7 +2,7 @@
 #ifndef CAPU_TESTS_UNIT_RUNTIME_ENTRIES_H
 #define CAPU_TESTS_UNIT_RUNTIME_ENTRIES_H
 
-#include "runtime/plan_entry.h"
+#include "runtime/guide/plan_entry.h"
 
 #include "tests/support/suite.h"
 

@@ -1,5 +1,5 @@
 /* Which iterations are timed, and when their times call for another plan. */
-#include "runtime/feedback.h"
+#include "runtime/guide/feedback.h"
 
 #include "tests/support/suite.h"
 

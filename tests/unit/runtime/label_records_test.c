@@ -1,6 +1,6 @@
 /* One record per label: which label and which plan is replaced, and that all parts of a record are
    replaced together. */
-#include "runtime/label_records.h"
+#include "runtime/plan/label_records.h"
 
 #include "tests/support/suite.h"
 #include "tests/unit/runtime/entries.h"

@@ -1,5 +1,5 @@
 /* Live counters: samples that change hands between two threads, and their JSON. */
-#include "runtime/live.h"
+#include "runtime/record/live.h"
 
 #include "capuchin/memory.h"
 

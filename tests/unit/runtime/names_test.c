@@ -1,5 +1,5 @@
 /* Interned names: one copy of each, made fit for files. */
-#include "runtime/names.h"
+#include "runtime/context/names.h"
 
 #include "tests/support/suite.h"
 

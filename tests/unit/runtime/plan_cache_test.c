@@ -1,6 +1,6 @@
 /* The plans and refusals of one label: finding them by signature, and which one is replaced when
    there are too many. */
-#include "runtime/plan_cache.h"
+#include "runtime/plan/plan_cache.h"
 
 #include "tests/support/suite.h"
 #include "tests/unit/runtime/entries.h"

@@ -1,5 +1,5 @@
 /* Poison: unchanged words, results of arithmetic, and what must not be taken for either. */
-#include "runtime/poison.h"
+#include "runtime/strict/poison.h"
 
 #include "base/random.h"
 #include "tests/support/suite.h"

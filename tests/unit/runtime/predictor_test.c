@@ -1,5 +1,5 @@
 /* Which signature is predicted: shapes that repeat with any period, and shapes at random. */
-#include "runtime/predictor.h"
+#include "runtime/plan/predictor.h"
 
 #include "base/random.h"
 #include "tests/support/suite.h"

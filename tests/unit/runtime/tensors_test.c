@@ -1,6 +1,6 @@
 /* Finding tensors by address, compared with a shadow model that knows the tensor at every unit; the
    lists of tensors. */
-#include "runtime/tensors.h"
+#include "runtime/tensor/tensors.h"
 
 #include "tests/support/malloc_faults.h"
 #include "tests/support/seed.h"

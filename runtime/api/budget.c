@@ -1,0 +1,107 @@
+/*
+ * The budget changes: see capu_budget_set in capuchin/memory.h.
+ *
+ * A lower one is prepared as if the pages that it takes away were about to be taken by a tensor:
+ * room is made for them, and then the pool gives them back to the device instead. So whatever
+ * fails, the old budget still holds.
+ */
+#include "base/size_text.h"
+#include "runtime/context/failure.h"
+#include "runtime/context/internal.h"
+#include "runtime/follow/recovery.h"
+#include "runtime/plan/planning.h"
+#include "runtime/residency/pager.h"
+
+static const char call[] = "capu_budget_set";
+
+/* Usable between capu_access_begin and capu_access_end, too. */
+static capu_status check_call(capu_context *context)
+{
+    capu_status status = context_usable(context);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->in_access && context->capture.is_open) {
+        return failure_set(context, CAPU_WRONG_ORDER, "%s while an iteration is captured", call);
+    }
+    return context->in_access ? CAPU_OK : context_uncaptured(context, call);
+}
+
+/* Takes pages away from tensors, until so many are available. */
+static capu_status make_room(capu_context *context, size_t page_count)
+{
+    capu_status status;
+
+    if (pages_available(context->pages) >= page_count && context->owed.guide == NULL) {
+        return CAPU_OK;
+    }
+    if (context->in_access) {
+        if (context->active != NULL || context->owed.guide != NULL) {
+            return failure_set(context, CAPU_WRONG_ORDER,
+                               "%s between capu_access_begin and capu_access_end, when a plan has "
+                               "to be left for it",
+                               call);
+        }
+        return pager_make_room(context, page_count); /* not from the operands of the access */
+    }
+    status = pager_leave_guide_for(context, page_count);
+    if (status == CAPU_OK) {
+        status = recovery_before_fixed(context, page_count);
+    }
+    context->operands.stamp++;
+    return status != CAPU_OK ? status : pager_make_room(context, page_count);
+}
+
+static capu_status lower(capu_context *context, uint64_t bytes)
+{
+    size_t limit = (size_t)(bytes / pages_bytes_each(context->pages));
+    size_t before = pages_limit(context->pages);
+
+    return before > limit ? make_room(context, before - limit) : CAPU_OK;
+}
+
+static capu_status check_bytes(capu_context *context, uint64_t bytes)
+{
+    uint64_t page_bytes = pages_bytes_each(context->pages);
+
+    if (bytes > context->full_budget_bytes) {
+        return failure_set(context, CAPU_OVER_BUDGET,
+                           "%s: %s is above the %s that the context was created with", call,
+                           size_text(bytes).text, size_text(context->full_budget_bytes).text);
+    }
+    if (bytes < page_bytes) {
+        return failure_set(context, CAPU_OVER_BUDGET, "%s: %s is below one page of %s", call,
+                           size_text(bytes).text, size_text(page_bytes).text);
+    }
+    return CAPU_OK;
+}
+
+capu_status capu_budget_set(capu_context *context, uint64_t bytes)
+{
+    struct record *record;
+    capu_status status = check_call(context);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    bytes = bytes != 0 ? bytes : context->full_budget_bytes;
+    status = check_bytes(context, bytes);
+    if (status == CAPU_OK && bytes < context->config.budget_bytes) {
+        status = lower(context, bytes);
+    }
+    if (status == CAPU_OK) {
+        status =
+            failure_check(context, pages_set_budget(context->pages, bytes), "changing the budget");
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    record = context->tracker.open;
+    if (record != NULL && record->report.budget_bytes < context->config.budget_bytes) {
+        record->report.budget_bytes = context->config.budget_bytes;
+    }
+    context->config.budget_bytes = bytes;
+    planning_note_budget(context);
+    return CAPU_OK;
+}

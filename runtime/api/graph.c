@@ -1,0 +1,363 @@
+/*
+ * Capturing and launching graphs: see capuchin/graph.h.
+ *
+ * A capture is an iteration like any other until its work is issued: capture.h takes it from there.
+ * A launch does what every iteration does at its two ends (iteration.h), and in between nothing but
+ * the launch and the bookkeeping of graph.h. It never changes the plan, since the graph is tied to
+ * it.
+ */
+#include "runtime/follow/graph.h"
+
+#include "runtime/api/iteration.h"
+#include "runtime/context/failure.h"
+#include "runtime/context/internal.h"
+#include "runtime/follow/capture.h"
+#include "runtime/plan/planning.h"
+#include "runtime/tensor/lookup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Why no iteration of the context can ever be captured; NULL: some may. */
+static const char *find_obstacle(const capu_context *context)
+{
+    if (!context->device->capabilities.can_capture) {
+        return "the device has none: they are CUDA graphs";
+    }
+    if (context->planning == NULL) {
+        return "only iterations that follow a plan can be captured, and the mode is not guided";
+    }
+    if (context->config.strict != 0) {
+        return "strict mode waits for ops and maps pages";
+    }
+    return context->config.timeline != 0 ? "timelines time every op" : NULL;
+}
+
+capu_status capu_graph_create(capu_context *context, capu_graph **graph)
+{
+    capu_status status = context_ready(context, "capu_graph_create");
+    const char *obstacle;
+    capu_graph *made;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (graph == NULL) {
+        return failure_set(context, CAPU_INVALID, "capu_graph_create: no place for the graph");
+    }
+    obstacle = find_obstacle(context);
+    if (obstacle != NULL) {
+        return failure_set(context, CAPU_UNSUPPORTED, "no graphs on '%s': %s",
+                           context->device->capabilities.name, obstacle);
+    }
+    made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a graph");
+    }
+    made->context = context;
+    staging_init(&made->staging, context->device);
+    made->next = context->graphs;
+    if (made->next != NULL) {
+        made->next->previous = made;
+    }
+    context->graphs = made;
+    *graph = made;
+    return CAPU_OK;
+}
+
+void capu_graph_destroy(capu_graph *graph)
+{
+    if (graph == NULL || context_present(graph->context) != CAPU_OK) {
+        return;
+    }
+    if (graph->context->capture.graph == graph) {
+        capture_give_up(graph->context, "the graph was destroyed");
+    }
+    if (graph->context->lost == CAPU_OK) {
+        failure_quiesce(graph->context, &graph->context->compute); /* launches read its memory */
+    }
+    graph_free(graph);
+}
+
+/* Every call on a graph begins with this. */
+static capu_status graph_ready(capu_graph *graph, const char *call)
+{
+    return graph != NULL ? context_ready(graph->context, call) : CAPU_INVALID;
+}
+
+/* Whether the iteration that begins can be captured, now that its plan has been chosen. */
+static capu_status check_plan(capu_context *context, const struct label_record *label)
+{
+    const char *error;
+
+    if (context->active == NULL) {
+        error = planning_error(context, label->label);
+        return failure_set(context, CAPU_NOT_READY,
+                           "the iteration cannot be captured: no plan is active for it%s%s",
+                           error[0] != '\0' ? ": " : "", error);
+    }
+    if (context->active->guide->is_unplaced) {
+        return failure_set(context, CAPU_NOT_READY,
+                           "the iteration cannot be captured: its plan has no places for tensors, "
+                           "so it maps memory");
+    }
+    if (planning_times_next(context)) {
+        return failure_set(context, CAPU_NOT_READY,
+                           "the iteration cannot be captured: its ops are timed, in the first "
+                           "iterations under a plan, to be traced, and in one of %llu",
+                           (unsigned long long)context->config.sample_every);
+    }
+    return CAPU_OK;
+}
+
+capu_status capu_graph_begin(capu_graph *graph, const char *label)
+{
+    capu_status status = graph_ready(graph, "capu_graph_begin");
+    struct label_record *labelled;
+    capu_context *context;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    context = graph->context;
+    status = iteration_prepare(context, "capu_graph_begin", label, &labelled);
+    if (status == CAPU_OK) {
+        status = iteration_plan(context, labelled);
+    }
+    if (status == CAPU_OK) {
+        status = check_plan(context, labelled);
+    }
+    if (status == CAPU_OK && graph_note_begin(graph) != CAPU_OK) {
+        status = failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to capture an iteration");
+    }
+    if (status == CAPU_OK) {
+        status = iteration_open(context, labelled, planning_wants_times(context));
+    }
+    if (status == CAPU_OK) {
+        graph->placement = context->placement;
+        graph->layout = context->layout;
+        capture_start(context, graph);
+        context->tracker.open->report.graph = context->capture.is_open;
+    }
+    return status;
+}
+
+/* Notes what a launch needs to know. The iteration has run, so lack of memory costs the graph only.
+ */
+static void note_end(capu_graph *graph, struct record *record)
+{
+    capu_context *context = graph->context;
+
+    if (graph->is_ready && graph_note_end(graph, record) != CAPU_OK) {
+        graph->is_ready = false;
+        strcpy(context->capture.why, "no host memory to note what it did");
+    }
+}
+
+capu_status capu_graph_end(capu_graph *graph)
+{
+    capu_status status = graph_ready(graph, "capu_graph_end");
+    struct record *record;
+    capu_context *context;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    context = graph->context;
+    if (context->capture.graph != graph) {
+        return failure_set(context, CAPU_WRONG_ORDER, "capu_graph_end without capu_graph_begin");
+    }
+    status = iteration_finish(context, "capu_graph_end");
+    if (status == CAPU_OK && context->capture.is_open) {
+        status = capture_finish(context);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    record = context->tracker.open;
+    record->report.graph = graph->is_ready;
+    status = iteration_close(context);
+    if (status != CAPU_OK) {
+        graph->is_ready = false;
+        return status;
+    }
+    note_end(graph, record);
+    context->capture.graph = NULL;
+    return graph->is_ready
+               ? CAPU_OK
+               : failure_set(context, CAPU_NOT_READY, "the iteration ran, but not as a graph: %s",
+                             context->capture.why);
+}
+
+/* Whether the graph still fits to the plan and to memory. */
+static capu_status check_plan_and_layout(const capu_graph *graph)
+{
+    capu_context *context = graph->context;
+
+    if (context->active == NULL || context->placement != graph->placement) {
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "the graph cannot be launched: %s since it was captured; capture it "
+                           "again",
+                           context->active == NULL ? "its plan was left"
+                                                   : "another plan has become active");
+    }
+    if (context->layout != graph->layout) {
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "the graph cannot be launched: memory was freed, split or described "
+                           "since it was captured, '%s' last; capture it again",
+                           context->layout_name);
+    }
+    return CAPU_OK;
+}
+
+/* And to what tensors contain. */
+static capu_status check_tensors(const capu_graph *graph)
+{
+    capu_context *context = graph->context;
+    const char *why;
+    struct tensor *changed = graph_find_change(graph, &why);
+
+    if (changed != NULL) {
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "the graph cannot be launched: '%s' %s; capture it again",
+                           lookup_name(context, changed), why);
+    }
+    return CAPU_OK;
+}
+
+/* The launch itself, as an iteration. */
+static capu_status launch(capu_graph *graph, struct label_record *label)
+{
+    capu_context *context = graph->context;
+    capu_status status = iteration_open(context, label, false);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    context->binding.next = context->active->guide->op_count;
+    context->binding.free_count = 0;
+    status = graph_fill_record(graph, context->tracker.open);
+    if (status == CAPU_OK) {
+        status = lane_follow(&context->compute, lane_newest(&context->d2h));
+    }
+    if (status == CAPU_OK) {
+        status = lane_follow(&context->compute, lane_newest(&context->h2d));
+    }
+    if (status == CAPU_OK) {
+        status = device_graph_launch(context->device, graph->device_graph, context->compute.stream);
+    }
+    if (status != CAPU_OK) {
+        iteration_cancel(context);
+        /* Staging memory has been turned without an iteration: no earlier work may read it now. */
+        failure_quiesce(context, &context->compute);
+        return failure_check(context, status, "launching a graph");
+    }
+    graph->launches++;
+    status = iteration_close(context);
+    if (status == CAPU_OK) {
+        graph_settle(graph, lane_newest(&context->compute));
+    }
+    return status;
+}
+
+capu_status capu_graph_launch(capu_graph *graph)
+{
+    capu_status status = graph_ready(graph, "capu_graph_launch");
+    struct label_record *label;
+    capu_context *context;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    context = graph->context;
+    if (!graph->is_ready) {
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "capu_graph_launch of a graph in which nothing is captured");
+    }
+    status = iteration_prepare(context, "capu_graph_launch", graph->label, &label);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->config.trace_path != NULL &&
+        context->iteration + 1 == context->config.trace_iteration) {
+        return failure_set(context, CAPU_NOT_READY,
+                           "the graph cannot be launched: the iteration is to be traced");
+    }
+    status = check_plan_and_layout(graph);
+    if (status == CAPU_OK) {
+        iteration_forget(context);
+        status = check_tensors(graph);
+    }
+    return status == CAPU_OK ? launch(graph, label) : status;
+}
+
+/* The first upload of so many bytes to there; NULL: there is none. */
+static struct graph_upload *find_upload(const capu_graph *graph, const void *to, size_t bytes)
+{
+    for (size_t i = 0; i < graph->upload_count; i++) {
+        if (graph->uploads[i].to == to && graph->uploads[i].bytes == bytes) {
+            return &graph->uploads[i];
+        }
+    }
+    return NULL;
+}
+
+/* Makes the copies of an upload, and of its replays, read from its present place. */
+static capu_status redirect(capu_graph *graph, const struct graph_upload *upload)
+{
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < graph->copy_count && status == CAPU_OK; i++) {
+        const struct graph_copy *copy = &graph->copies[i];
+
+        if (&graph->uploads[copy->upload] == upload) {
+            const struct device_copy from = {
+                .to = copy->to,
+                .from = upload->places[upload->place] + copy->offset,
+                .bytes = copy->bytes,
+            };
+
+            status = device_graph_set_copy_in(graph->context->device, graph->device_graph,
+                                              copy->node, &from);
+        }
+    }
+    return status;
+}
+
+capu_status capu_graph_upload(capu_graph *graph, void *to, const void *from, size_t bytes)
+{
+    capu_status status = graph_ready(graph, "capu_graph_upload");
+    struct graph_upload *upload;
+    capu_context *context;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    context = graph->context;
+    if (to == NULL || from == NULL) {
+        return failure_set(context, CAPU_INVALID, "capu_graph_upload: no address was given");
+    }
+    if (!graph->is_ready) {
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "capu_graph_upload to a graph in which nothing is captured");
+    }
+    upload = find_upload(graph, to, bytes);
+    if (upload == NULL) {
+        return failure_set(context, CAPU_UNKNOWN_ADDRESS,
+                           "capu_graph_upload: the captured iteration does not upload %zu bytes to "
+                           "%p",
+                           bytes, to);
+    }
+    if (upload->launches == graph->launches) {
+        memcpy(upload->places[upload->place], from, bytes); /* no launch reads it yet */
+        return CAPU_OK;
+    }
+    upload->place = (upload->place + 1) % STAGING_SETS;
+    upload->launches = graph->launches;
+    memcpy(upload->places[upload->place], from, bytes);
+    status = redirect(graph, upload);
+    if (status != CAPU_OK) {
+        graph->is_ready = false; /* some copies may read the new bytes, and others the old ones */
+    }
+    return failure_check(context, status, "replacing what a graph uploads");
+}

@@ -1,0 +1,241 @@
+/*
+ * Where iterations begin and end: see capuchin/iteration.h.
+ *
+ * The order in which an iteration begins matters. First the iteration before the last one must have
+ * finished, which bounds how far the host runs ahead and frees a record and a staging set. Records
+ * are completed next, because a finished record can lead to a new plan. Then a plan is chosen and
+ * installed. Only after that is the record of the new iteration opened, since it notes which plan
+ * it begins with. Transient tensors are forgotten before a plan is installed, so that installing
+ * does not preserve contents that are about to become undefined.
+ */
+#include "runtime/api/iteration.h"
+
+#include "runtime/context/failure.h"
+#include "runtime/context/internal.h"
+#include "runtime/follow/executor.h"
+#include "runtime/follow/recovery.h"
+#include "runtime/op/settle.h"
+#include "runtime/plan/planning.h"
+#include "runtime/residency/contents.h"
+
+/* Slabs are kept for what the last so many iterations have needed, or up to twice as many. Fewer
+   would be given back and taken again where kinds of iterations alternate, each time at other
+   addresses, which plans for these iterations may need. */
+enum { SLAB_ITERATIONS = 32 };
+
+/* Makes transient tensors undefined: discards their contents on the device and on the host. */
+static void forget_transients(capu_context *context)
+{
+    while (context->transient.head != NULL) {
+        contents_forget(context, context->transient.head);
+    }
+}
+
+/* Waits until at most one iteration is running. */
+static capu_status wait_before_last(capu_context *context)
+{
+    const struct record *oldest = NULL;
+    size_t running = 0;
+
+    for (size_t i = 0; i < RECORD_COUNT; i++) {
+        const struct record *record = &context->tracker.records[i];
+
+        if (record->state == RECORD_RUNNING) {
+            running++;
+            oldest = oldest == NULL || record->stamp < oldest->stamp ? record : oldest;
+        }
+    }
+    if (running < 2) {
+        return CAPU_OK;
+    }
+    return failure_check(context, lane_wait(oldest->end), "waiting for an earlier iteration");
+}
+
+/* Recycles the events of marks on a copy lane that have completed. */
+static void retire_copies(struct lane *lane)
+{
+    struct lane_position newest = {.lane = lane, .sequence = lane->marked};
+
+    if (lane->marked > 0 && lane_has_passed(newest)) {
+        lane_retire(newest);
+    } else if (lane->done > lane->retired) {
+        lane_retire((struct lane_position){.lane = lane, .sequence = lane->done});
+    }
+}
+
+/* Whether the iteration that begins has its ops timed. In mode off nothing waits, and runs with a
+   plan are compared with the time of the whole iteration, which the events of each op would make
+   longer. */
+static bool wants_times(capu_context *context)
+{
+    const capu_config *config = &context->config;
+    bool is_traced =
+        config->trace_path != NULL && context->iteration + 1 == config->trace_iteration;
+
+    if (config->mode == CAPU_MODE_OFF) {
+        return is_traced || config->timeline != 0 || config->sample_every == 1;
+    }
+    return context->planning == NULL || planning_wants_times(context);
+}
+
+capu_status iteration_prepare(capu_context *context, const char *call, const char *label,
+                              struct label_record **labelled)
+{
+    const char *interned;
+    capu_status status;
+
+    if (context->in_iteration) {
+        return failure_set(
+            context, CAPU_WRONG_ORDER, "%s while an iteration is open: call %s first", call,
+            context->capture.graph != NULL ? "capu_graph_end" : "capu_iteration_end");
+    }
+    interned = names_intern(&context->names, label);
+    if (interned == NULL) {
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "%s: no memory for the label", call);
+    }
+    status = wait_before_last(context);
+    if (status == CAPU_OK) {
+        status = settle_records(context);
+    }
+    if (status == CAPU_OK) {
+        status = departures_reap(context);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    *labelled =
+        label_records_use(&context->labels, interned, context->iteration + 1, context->active);
+    return *labelled != NULL
+               ? CAPU_OK
+               : failure_set(context, CAPU_NO_HOST_MEMORY, "%s: no memory for the label", call);
+}
+
+void iteration_forget(capu_context *context)
+{
+    forget_transients(context);
+}
+
+capu_status iteration_plan(capu_context *context, struct label_record *label)
+{
+    if (context->planning == NULL) {
+        return CAPU_OK;
+    }
+    forget_transients(context);
+    return planning_begin(context, label);
+}
+
+capu_status iteration_open(capu_context *context, struct label_record *label, bool is_timed)
+{
+    const char *plan_error;
+    struct record *record;
+    capu_status status;
+
+    retire_copies(&context->d2h);
+    retire_copies(&context->h2d);
+    context->iteration++;
+    plan_error = context->active == NULL ? planning_error(context, label->label) : "";
+    record = tracker_open(context, label->label, plan_error, is_timed);
+    planning_report(context, label, &record->report);
+    status = lane_mark(&context->compute, &record->begin);
+    if (status != CAPU_OK) {
+        tracker_cancel(context);
+        context->iteration--;
+        return failure_check(context, status, "marking the compute stream");
+    }
+    staging_turn(&context->staging);
+    pages_reset_peak(context->pages);
+    context->label = label;
+    context->capture = (struct capture){0};
+    address_memo_begin(&label->addresses);
+    forget_transients(context);
+    timeline_log_open(context);
+    uploads_turn(context);
+    if (context->iteration == 1) {
+        slabs_restart(context->slabs); /* what only the set-up needed is not needed again */
+    }
+    context->in_iteration = true;
+    context->iteration_mark = marks_open(
+        MARK_ITERATION, label->label[0] != '\0' ? label->label : NULL, context->iteration);
+    context->unrecorded_ops = 0;
+    return CAPU_OK;
+}
+
+capu_status capu_iteration_begin(capu_context *context, const char *label)
+{
+    capu_status status = context_ready(context, "capu_iteration_begin");
+    struct label_record *labelled;
+
+    if (status == CAPU_OK) {
+        status = iteration_prepare(context, "capu_iteration_begin", label, &labelled);
+    }
+    if (status == CAPU_OK) {
+        status = iteration_plan(context, labelled);
+    }
+    return status == CAPU_OK ? iteration_open(context, labelled, wants_times(context)) : status;
+}
+
+capu_status iteration_finish(capu_context *context, const char *call)
+{
+    capu_status status;
+
+    if (!context->in_iteration) {
+        return failure_set(context, CAPU_WRONG_ORDER, "%s without capu_iteration_begin", call);
+    }
+    if (context->tracker.segment_depth > 0) {
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "%s while segment '%s' is open: call capu_segment_end first", call,
+                           context->tracker.segment);
+    }
+    status = executor_finish(context);
+    return status == CAPU_OK ? recovery_finish(context) : status;
+}
+
+/* The iteration is over, whether it has run or not. */
+static void end(capu_context *context)
+{
+    context->label = NULL;
+    context->in_iteration = false;
+    marks_close(context->iteration_mark);
+}
+
+capu_status iteration_close(capu_context *context)
+{
+    struct lane_position position;
+    capu_status status = lane_mark(&context->compute, &position);
+
+    if (status != CAPU_OK) {
+        return failure_check(context, status, "marking the compute stream");
+    }
+    planning_end(context->label, context->tracker.open);
+    tracker_close(context, position);
+    ranges_settle(context->ranges);
+    slabs_settle(context->slabs);
+    if (context->iteration % SLAB_ITERATIONS == 0) {
+        slabs_turn(context->slabs);
+    }
+    page_census_settle(&context->census);
+    end(context);
+    return CAPU_OK;
+}
+
+void iteration_cancel(capu_context *context)
+{
+    tracker_cancel(context);
+    end(context);
+}
+
+capu_status capu_iteration_end(capu_context *context)
+{
+    capu_status status = context_ready(context, "capu_iteration_end");
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->capture.graph != NULL) {
+        return failure_set(
+            context, CAPU_WRONG_ORDER,
+            "capu_iteration_end while an iteration is captured: call capu_graph_end");
+    }
+    status = iteration_finish(context, "capu_iteration_end");
+    return status == CAPU_OK ? iteration_close(context) : status;
+}

@@ -1,0 +1,116 @@
+/* Freeing: takes allocations away from their users. See capuchin/memory.h. */
+#include "runtime/api/release.h"
+
+#include "runtime/context/failure.h"
+#include "runtime/context/internal.h"
+#include "runtime/follow/recovery.h"
+#include "runtime/op/settle.h"
+#include "runtime/residency/contents.h"
+#include "runtime/residency/leave.h"
+#include "runtime/residency/parked.h"
+#include "runtime/tensor/allocation.h"
+#include "runtime/tensor/lookup.h"
+
+/* The position at which the last use of any of its tensors ends. */
+static capu_status last_use(capu_context *context, const struct allocation *allocation,
+                            struct lane_position *used)
+{
+    *used = (struct lane_position){0};
+    if (!context->is_tracking || allocation->edge_pages != NULL) {
+        return failure_check(context, tracker_mark_end(context, used),
+                             "marking the compute stream");
+    }
+    for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        if (tensor->used.sequence > used->sequence) {
+            *used = tensor->used;
+        }
+    }
+    return CAPU_OK;
+}
+
+/* Whether the active guide keeps the allocation when it is freed: it does if the allocation was not
+   split and is freed inside an iteration. For any other allocation of the guide, the guide is left,
+   and also if parts share pages, because replays may still write those. */
+static capu_status leave_guide_of(capu_context *context, struct allocation *allocation,
+                                  bool *is_kept)
+{
+    bool shares_pages = allocation->edge_pages != NULL && allocation->first->next != NULL;
+    bool is_placed = false;
+
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        is_placed = is_placed || tensor_is_placed(tensor);
+    }
+    *is_kept = is_placed && context->in_iteration && allocation->first->next == NULL;
+    if ((is_placed && !*is_kept) || (shares_pages && context->in_iteration)) {
+        return leave_guide(context);
+    }
+    return CAPU_OK;
+}
+
+/* Whether the active guide has its pages for other tensors from now on. */
+static bool is_passed_on(const capu_context *context, const struct tensor *tensor)
+{
+    return context->active->guide->tensors[tensor->guide_index].passes_pages_on;
+}
+
+capu_status release_allocation(capu_context *context, struct allocation *allocation)
+{
+    struct lane_position used;
+    bool is_kept;
+    capu_status status = leave_guide_of(context, allocation, &is_kept);
+
+    if (status == CAPU_OK) {
+        status = last_use(context, allocation, &used);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = allocation->page_count > 0 ? departure_reserve(context) : CAPU_OK;
+    if (status != CAPU_OK) {
+        return status;
+    }
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        recovery_note_freed(context, tensor);
+        tracker_gone(context, tensor);
+        timeline_log_end(context, tensor);
+        tensors_remove(&context->tensors, tensor);
+    }
+    allocation->is_freed = true;
+    allocation->freed_iteration = context->iteration;
+    if (is_kept) {
+        context->binding.free_count += is_passed_on(context, allocation->first);
+    }
+    if (is_kept || recovery_has(context, allocation)) {
+        parked_add(context, allocation); /* replays may still need its contents */
+        return CAPU_OK;
+    }
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        contents_forget(context, tensor);
+    }
+    if (allocation->page_count > 0) {
+        departure_bury(context, allocation, used);
+        return CAPU_OK;
+    }
+    slabs_give(context->slabs, allocation->address);
+    if (!context->in_iteration) {
+        slabs_settle(context->slabs);
+    }
+    allocation_destroy(context, allocation);
+    return CAPU_OK;
+}
+
+capu_status capu_free(capu_context *context, void *address)
+{
+    capu_status status = context_uncaptured(context, "capu_free");
+    struct allocation *allocation;
+
+    if (status != CAPU_OK || address == NULL) {
+        return status;
+    }
+    status = lookup_allocation(context, address, "capu_free", &allocation);
+    if (status == CAPU_OK) {
+        context_note_layout(context, allocation->first);
+        status = release_allocation(context, allocation);
+    }
+    return status != CAPU_OK ? status : settle_call(context);
+}

@@ -1,0 +1,174 @@
+/* capu_run, accesses of the caller's own launches, and segments: see capuchin/op.h. */
+#include "runtime/context/failure.h"
+#include "runtime/context/internal.h"
+#include "runtime/op/issue.h"
+
+#include <string.h>
+
+/* Copies a caller's op, whatever its version, and checks it. */
+static capu_status read_op(capu_context *context, const capu_op *from, bool needs_run, capu_op *op)
+{
+    if (from == NULL) {
+        return failure_set(context, CAPU_INVALID, "no op was given");
+    }
+    if (!struct_read(op, sizeof(*op), from, from->size)) {
+        return failure_set(context, CAPU_WRONG_STRUCT,
+                           "a capu_op of %zu bytes; this library's is %zu", from->size,
+                           sizeof(*op));
+    }
+    if (op->name == NULL || op->name[0] == '\0') {
+        return failure_set(context, CAPU_INVALID, "an op has no name");
+    }
+    if (needs_run && op->run == NULL) {
+        return failure_set(context, CAPU_INVALID, "op '%s' has no run function", op->name);
+    }
+    if (op->operand_count > CAPU_OPERAND_COUNT_MAX) {
+        return failure_set(context, CAPU_INVALID, "op '%s' has %zu operands: at most %d", op->name,
+                           op->operand_count, CAPU_OPERAND_COUNT_MAX);
+    }
+    if ((op->operand_count > 0 && op->operands == NULL) ||
+        (op->argument_bytes > 0 && op->arguments == NULL)) {
+        return failure_set(context, CAPU_INVALID, "op '%s' has a count but no array", op->name);
+    }
+    if ((op->flags & ~(uint32_t)CAPU_OP_NOT_REPLAYABLE) != 0 || op->reserved != 0) {
+        return failure_set(context, CAPU_INVALID,
+                           "op '%s' has unknown flags 0x%x, or reserved %u is not 0", op->name,
+                           op->flags, op->reserved);
+    }
+    op->name = names_intern(&context->names, op->name);
+    if (op->name == NULL) {
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for an op's name");
+    }
+    return CAPU_OK;
+}
+
+static struct call call_of(const capu_op *op, enum call_kind kind)
+{
+    return (struct call){
+        .kind = kind,
+        .name = op->name,
+        .run = op->run,
+        .replay = op->replay,
+        .key = op->key,
+        .is_replayable = kind == CALL_RUN && (op->flags & CAPU_OP_NOT_REPLAYABLE) == 0,
+        .operands = op->operands,
+        .operand_count = op->operand_count,
+    };
+}
+
+static capu_status run(capu_context *context, const capu_op *op)
+{
+    /* Initialised, not assigned: an assignment would build the struct elsewhere and copy it with
+       wide loads, which wait for the narrow stores before them longer than all else here takes. */
+    struct call call = call_of(op, CALL_RUN);
+
+    return issue_op(context, &call, op);
+}
+
+capu_status capu_run(capu_context *context, const capu_op *op)
+{
+    capu_status status = context_ready(context, "capu_run");
+    capu_op copy;
+
+    if (status == CAPU_OK) {
+        status = read_op(context, op, true, &copy);
+    }
+    return status == CAPU_OK ? run(context, &copy) : status;
+}
+
+capu_status capu_access_begin(capu_context *context, const capu_op *op)
+{
+    capu_status status = context_ready(context, "capu_access_begin");
+    struct call call;
+    capu_op copy;
+    bool is_planned;
+
+    if (status == CAPU_OK) {
+        status = read_op(context, op, false, &copy);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    call = call_of(&copy, CALL_ACCESS);
+    status = issue_begin(context, &call, &is_planned);
+    if (status == CAPU_OK && context->device->capabilities.runs_on_stream) {
+        status = failure_check(context, lane_synchronize(&context->compute), "waiting for access");
+        if (status != CAPU_OK) {
+            issue_end(context, CALL_ACCESS, is_planned, status);
+        }
+    }
+    context->in_access = status == CAPU_OK;
+    context->access_is_planned = is_planned;
+    return status;
+}
+
+capu_status capu_access_end(capu_context *context)
+{
+    capu_status status = context_usable(context);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (!context->in_access) {
+        return failure_set(context, CAPU_WRONG_ORDER, "capu_access_end without capu_access_begin");
+    }
+    context->in_access = false;
+    return issue_end(context, CALL_ACCESS, context->access_is_planned, CAPU_OK);
+}
+
+capu_status capu_segment_begin(capu_context *context, const char *name)
+{
+    capu_status status = context_ready(context, "capu_segment_begin");
+    const char *interned;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (name == NULL || name[0] == '\0') {
+        return failure_set(context, CAPU_INVALID, "a segment has no name");
+    }
+    if (!context->in_iteration) {
+        return failure_set(context, CAPU_WRONG_ORDER, "segment '%s' begins outside an iteration",
+                           name);
+    }
+    interned = names_intern(&context->names, name);
+    if (interned == NULL) {
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a segment's name");
+    }
+    if (context->tracker.segment_depth++ == 0) {
+        context->tracker.segment = interned;
+    }
+    return CAPU_OK;
+}
+
+capu_status capu_segment_end(capu_context *context)
+{
+    capu_status status = context_ready(context, "capu_segment_end");
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->tracker.segment_depth == 0) {
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "capu_segment_end without capu_segment_begin");
+    }
+    if (--context->tracker.segment_depth == 0) {
+        context->tracker.segment = NULL;
+    }
+    return CAPU_OK;
+}
+
+capu_status capu_run_waited(uint64_t ns)
+{
+    return device_note(&(struct device_tally){.waited_ns = ns});
+}
+
+capu_status capu_run_exchanged(uint64_t bytes, uint64_t ns)
+{
+    return device_note(&(struct device_tally){.exchange_ns = ns, .exchanged_bytes = bytes});
+}
+
+capu_status capu_run_explain(const char *text)
+{
+    return text != NULL ? device_explain(text) : CAPU_INVALID;
+}

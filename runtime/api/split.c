@@ -1,0 +1,485 @@
+/*
+ * Splitting, see split.h. Each part manages the pages that lie wholly inside it. A page that two
+ * parts share becomes an edge page: always resident and owned by the allocation, since it can leave
+ * only when neither part needs it.
+ *
+ * The contents must survive, and on failure the old tensor must be as it was. So the order is:
+ * allocate everything; bring contents that are out back to the device, since pages can be
+ * distributed only while the tensor holds them; put the parts into the index; remap. Only after the
+ * last step that can fail do the parts take over its pages, lists and state.
+ *
+ * Remapping is necessary although no page moves: a device unmaps only whole mappings, and from now
+ * on the parts leave separately.
+ */
+#include "runtime/api/split.h"
+
+#include "runtime/context/failure.h"
+#include "runtime/context/internal.h"
+#include "runtime/follow/recovery.h"
+#include "runtime/residency/contents.h"
+#include "runtime/residency/leave.h"
+#include "runtime/residency/pager.h"
+#include "runtime/residency/swap.h"
+#include "runtime/residency/victims.h"
+#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/order.h"
+
+#include <stdlib.h>
+
+/* Stands for a part: the page is an edge page. */
+#define EDGE SIZE_MAX
+
+struct split {
+    struct allocation *allocation;
+    struct tensor *old;
+    uint64_t page_bytes;
+    struct split_parts into;
+    struct tensor **parts; /* by address; NULL: not created yet */
+};
+
+/* The first page wholly inside a part, and the page after the last one. The last page of the
+   allocation belongs to the last part even if that does not fill it, since nothing else uses the
+   rest. */
+static void span_of(const struct split *split, size_t part, size_t *first, size_t *end)
+{
+    uint64_t from = split->into.starts[part];
+    uint64_t to = split->into.starts[part + 1];
+
+    *first = (size_t)((from + split->page_bytes - 1) / split->page_bytes);
+    *end = to == split->allocation->bytes ? split->allocation->page_count
+                                          : (size_t)(to / split->page_bytes);
+    if (*end < *first) {
+        *end = *first;
+    }
+}
+
+static void discard_parts(struct split *split)
+{
+    for (size_t i = 0; i < split->into.count; i++) {
+        if (split->parts[i] != NULL) {
+            free(split->parts[i]->pages);
+            free(split->parts[i]);
+        }
+    }
+}
+
+/* Creates a part and its span. inherit() copies the state of the old tensor later. */
+static capu_status make_part(struct split *split, size_t index)
+{
+    struct allocation *allocation = split->allocation;
+    struct tensor *part;
+    size_t first;
+    size_t end;
+
+    part = calloc(1, sizeof(*part));
+    if (part == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    split->parts[index] = part;
+    part->allocation = allocation;
+    part->address = (unsigned char *)allocation->address + split->into.starts[index];
+    part->bytes = split->into.starts[index + 1] - split->into.starts[index];
+    part->is_persistent = true;
+    if (allocation->page_count == 0) {
+        return CAPU_OK;
+    }
+    span_of(split, index, &first, &end);
+    if (end == first) {
+        return CAPU_OK;
+    }
+    part->page_count = end - first;
+    part->span = (unsigned char *)allocation->address + first * split->page_bytes;
+    part->span_bytes = end * split->page_bytes > split->into.starts[index + 1]
+                           ? split->into.starts[index + 1] - first * split->page_bytes
+                           : part->page_count * split->page_bytes;
+    part->pages = calloc(part->page_count, sizeof(*part->pages));
+    return part->pages != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+}
+
+/* The index of the part that owns a page of the old tensor, or EDGE. */
+static size_t owner_of(const struct split *split, size_t page)
+{
+    size_t low = 0;
+    size_t high = split->into.count;
+    size_t first;
+    size_t end;
+
+    /* The part in which the page starts is the only one that can contain all of it. */
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (split->into.starts[middle] <= page * split->page_bytes) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    span_of(split, low, &first, &end);
+    return page >= first && page < end ? low : EDGE;
+}
+
+/* The index, within the allocation, of the old tensor's first page. */
+static size_t first_page(const struct split *split)
+{
+    return (
+        size_t)(((unsigned char *)split->old->span - (unsigned char *)split->allocation->address) /
+                (int64_t)split->page_bytes);
+}
+
+static unsigned char *page_address(const struct split *split, size_t page)
+{
+    return (unsigned char *)split->allocation->address + page * split->page_bytes;
+}
+
+static capu_status map_edge(capu_context *context, struct split *split, size_t page)
+{
+    device_page *edge = &split->allocation->edge_pages[page];
+    device_page taken;
+    capu_status status = pager_make_room(context, 1);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = pages_take(context->pages, 1, &taken);
+    if (status != CAPU_OK) {
+        return failure_check(context, status, "taking a page that two tensors share");
+    }
+    status = device_map(context->device, page_address(split, page), &taken, 1);
+    if (status != CAPU_OK) {
+        pages_give(context->pages, &taken, 1);
+        return failure_check(context, status, "mapping a page that two tensors share");
+    }
+    TRACKER_ADD(context, map_count, 1);
+    *edge = taken;
+    context->edge_page_count++;
+    if (tensor_is_zero(split->old)) {
+        status = device_fill(context->device, context->compute.stream, page_address(split, page), 0,
+                             split->page_bytes);
+    }
+    return failure_check(context, status, "clearing a page that two tensors share");
+}
+
+/* Takes and maps the new edge pages of a tensor that is not mapped. On failure none is mapped. */
+static capu_status map_edges(capu_context *context, struct split *split)
+{
+    size_t from = first_page(split);
+    size_t end = from + split->old->page_count;
+    capu_status status = CAPU_OK;
+
+    for (size_t page = from; page < end && status == CAPU_OK; page++) {
+        if (owner_of(split, page) == EDGE) {
+            status = map_edge(context, split, page);
+        }
+    }
+    if (status == CAPU_OK) {
+        return CAPU_OK;
+    }
+    failure_quiesce(context, &context->compute);
+    for (size_t page = from; page < end; page++) {
+        device_page *edge = &split->allocation->edge_pages[page];
+
+        if (*edge != DEVICE_NO_PAGE &&
+            device_unmap(context->device, page_address(split, page), 1) == CAPU_OK) {
+            pages_give(context->pages, edge, 1);
+            *edge = DEVICE_NO_PAGE;
+            context->edge_page_count--;
+        }
+    }
+    return status;
+}
+
+/* How many of the old tensor's pages, starting at its `index`-th, become one mapping: the pages of
+   one part, or a single edge page. */
+static size_t run_length(const struct split *split, size_t index)
+{
+    size_t from = first_page(split);
+    size_t owner = owner_of(split, from + index);
+    size_t end = index + 1;
+
+    while (owner != EDGE && end < split->old->page_count && owner_of(split, from + end) == owner) {
+        end++;
+    }
+    return end - index;
+}
+
+/* Replaces the mapping of a mapped tensor with one mapping per part and per edge page. The pages
+   stay where they are, but a device can only unmap a whole mapping. On failure the old mapping is
+   restored. */
+static capu_status remap(capu_context *context, struct split *split)
+{
+    struct tensor *old = split->old;
+    size_t done = 0;
+    capu_status status = lane_synchronize(&context->compute);
+
+    if (status == CAPU_OK) {
+        status = order_wait(old);
+    }
+    if (status == CAPU_OK) {
+        status = device_unmap(context->device, old->span, old->page_count);
+    }
+    if (status != CAPU_OK) {
+        return failure_check(context, status, "splitting a tensor");
+    }
+    while (done < old->page_count) {
+        size_t count = run_length(split, done);
+
+        status = device_map(context->device, page_address(split, first_page(split) + done),
+                            &old->pages[done], count);
+        if (status != CAPU_OK) {
+            break;
+        }
+        done += count;
+    }
+    if (status == CAPU_OK) {
+        return CAPU_OK;
+    }
+    status = failure_check(context, status, "splitting a tensor");
+    if ((done > 0 && device_unmap(context->device, old->span, done) != CAPU_OK) ||
+        device_map(context->device, old->span, old->pages, old->page_count) != CAPU_OK) {
+        context->lost = CAPU_DEVICE_LOST;
+        return failure_set(context, CAPU_DEVICE_LOST,
+                           "capu_split: the memory of '%s' could not be mapped again; the context "
+                           "is lost",
+                           lookup_name(context, old));
+    }
+    return status;
+}
+
+/* Distributes the pages of a mapped tensor among the parts and the edges. */
+static void hand_over_pages(capu_context *context, struct split *split)
+{
+    size_t from = first_page(split);
+
+    for (size_t i = 0; i < split->old->page_count; i++) {
+        size_t owner = owner_of(split, from + i);
+        size_t first;
+        size_t end;
+
+        if (owner == EDGE) {
+            split->allocation->edge_pages[from + i] = split->old->pages[i];
+            context->edge_page_count++;
+        } else {
+            span_of(split, owner, &first, &end);
+            split->parts[owner]->pages[from + i - first] = split->old->pages[i];
+        }
+    }
+}
+
+/* Copies the state of the old tensor to the parts. The named ranges get no name, kind or hint: they
+   are new tensors, which the caller describes. */
+static void inherit(struct split *split)
+{
+    const struct tensor *old = split->old;
+
+    for (size_t i = 0; i < split->into.count; i++) {
+        struct tensor *part = split->parts[i];
+
+        if (i < split->into.named || i >= split->into.named_end) {
+            part->name = old->name;
+            part->kind = old->kind;
+            part->hint = old->hint;
+            part->is_persistent = old->is_persistent;
+        }
+        tensor_state_split(part, old);
+        part->zeroed = old->zeroed;
+        part->version = old->version;
+        part->used = old->used;
+        part->written = old->written;
+        part->ready = old->ready;
+        part->left = old->left;
+    }
+    split->parts[0]->out_bytes = old->out_bytes;
+    split->parts[0]->back_bytes = old->back_bytes;
+}
+
+/* Takes the parts out of the index and puts the old tensor back. Cannot fail. */
+static void reindex_old(capu_context *context, struct split *split, size_t part_count)
+{
+    for (size_t i = 1; i < part_count; i++) {
+        tensors_remove(&context->tensors, split->parts[i]);
+        tensors_forget(&context->tensors, split->parts[i]);
+    }
+    tensors_replace(&context->tensors, split->parts[0], split->old);
+}
+
+/* Puts the parts into the index in place of the old tensor. The first one takes over its entry. */
+static capu_status index_parts(capu_context *context, struct split *split)
+{
+    tensors_replace(&context->tensors, split->old, split->parts[0]);
+    for (size_t i = 1; i < split->into.count; i++) {
+        if (tensors_add(&context->tensors, split->parts[i]) != CAPU_OK) {
+            reindex_old(context, split, i);
+            return failure_set(context, CAPU_NO_HOST_MEMORY, "capu_split: no memory for the index");
+        }
+    }
+    return CAPU_OK;
+}
+
+/* Links the parts into the allocation and the lists in place of the old tensor, and frees it. */
+static void replace(capu_context *context, struct split *split)
+{
+    struct tensor *old = split->old;
+    struct tensor *last = old->previous;
+
+    for (size_t i = 0; i < split->into.count; i++) {
+        struct tensor *part = split->parts[i];
+
+        part->previous = last;
+        if (last != NULL) {
+            last->next = part;
+        } else {
+            split->allocation->first = part;
+        }
+        last = part;
+        page_census_tensor(&context->census, part, 1);
+        /* Lost contents stay lost, so that reading them fails. A part that is always resident
+           cannot be lost; it becomes undefined instead. */
+        if (tensor_is_defined(part)) {
+            contents_define(context, part);
+        }
+        if (context->is_paging) {
+            victims_touch(context, part);
+        }
+    }
+    swap_drop(context, old);
+    last->next = old->next;
+    if (old->next != NULL) {
+        old->next->previous = last;
+    }
+    tensor_list_remove(old, RESIDENCY);
+    if (old->contents.list == &context->persistent) {
+        tracker_persistent(context, old, -1);
+    }
+    tracker_cut(context, old);
+    timeline_log_end(context, old);
+    tensor_list_remove(old, CONTENTS);
+    page_census_tensor(&context->census, old, -1);
+    free(old->pages);
+    free(old);
+}
+
+/* Allocates the list of the allocation's edge pages; none is mapped yet. */
+static capu_status prepare_edges(struct allocation *allocation)
+{
+    if (allocation->edge_pages != NULL || allocation->page_count == 0) {
+        return CAPU_OK;
+    }
+    allocation->edge_pages = malloc(allocation->page_count * sizeof(device_page));
+    if (allocation->edge_pages == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    for (size_t i = 0; i < allocation->page_count; i++) {
+        allocation->edge_pages[i] = DEVICE_NO_PAGE;
+    }
+    return CAPU_OK;
+}
+
+/* Brings contents that are out, or leaving, back to the device: pages can be distributed only while
+   the tensor holds them. */
+static capu_status recall(capu_context *context, struct tensor *tensor)
+{
+    bool has_bytes = !tensor_is_empty(tensor);
+    capu_status status = CAPU_OK;
+
+    if (!tensor_is_managed(tensor)) {
+        return CAPU_OK;
+    }
+    context->operands.stamp++;
+    tensor->in_op.stamp = context->operands.stamp;
+    tensor->in_op.index = 0;
+    if (context->is_paging) {
+        pager_claim(context, tensor);
+        if (has_bytes && !tensor_is_mapped(tensor)) {
+            status = pager_make_room(context, tensor->page_count);
+        }
+    }
+    if (status == CAPU_OK && has_bytes) {
+        status = pager_bring(context, tensor, true);
+    }
+    if (status == CAPU_OK && tensor_is_mapped(tensor) && tensor_is_zero(tensor)) {
+        /* In the record, filling in zeros is an op of its own. */
+        status = tracker_reserve(context, 1, 0, 0);
+        status = status == CAPU_OK
+                     ? pager_bring(context, tensor, true)
+                     : failure_set(context, status, "capu_split: no memory to record it");
+    }
+    return status;
+}
+
+/* The parts get their edge pages beside whatever recovery may still have to make resident. */
+static capu_status prepare_recovery(capu_context *context, struct split *split)
+{
+    struct tensor *old = split->old;
+    size_t from = tensor_is_managed(old) ? first_page(split) : 0;
+    size_t edges = 0;
+    capu_status status = CAPU_OK;
+
+    for (size_t page = from; page < from + old->page_count; page++) {
+        edges += owner_of(split, page) == EDGE;
+    }
+    /* Replays of a plan find a small tensor by its address, and would now find a piece of it. */
+    if (tensor_is_placed(old) || (context->in_iteration && !tensor_is_managed(old))) {
+        status = leave_guide(context);
+    } else if (!tensor_is_mapped(old)) {
+        status = pager_leave_guide_for(context, tensor_is_empty(old) ? edges : old->page_count);
+    }
+    if (status == CAPU_OK) {
+        status = recovery_end_early(context, old);
+    }
+    return status != CAPU_OK ? status : recovery_before_fixed(context, edges);
+}
+
+/* First does everything that can fail; then the parts take over. */
+static capu_status carry_out(capu_context *context, struct split *split)
+{
+    capu_status status = split->into.count > 1 ? prepare_edges(split->allocation) : CAPU_OK;
+
+    for (size_t i = 0; i < split->into.count && status == CAPU_OK; i++) {
+        status = make_part(split, i);
+    }
+    if (status != CAPU_OK) {
+        discard_parts(split);
+        return failure_set(context, status, "capu_split: no memory for the pieces");
+    }
+    status = prepare_recovery(context, split);
+    if (status == CAPU_OK) {
+        status = recall(context, split->old);
+    }
+    if (status == CAPU_OK) {
+        status = index_parts(context, split);
+    }
+    if (status == CAPU_OK && tensor_is_managed(split->old)) {
+        status = tensor_is_mapped(split->old) ? remap(context, split) : map_edges(context, split);
+        if (status != CAPU_OK) {
+            reindex_old(context, split, split->into.count);
+        }
+    }
+    if (status != CAPU_OK) {
+        discard_parts(split);
+        return status;
+    }
+    if (tensor_is_mapped(split->old)) {
+        hand_over_pages(context, split);
+    }
+    inherit(split);
+    replace(context, split);
+    return CAPU_OK;
+}
+
+capu_status split_tensor(capu_context *context, struct tensor *tensor, struct split_parts into)
+{
+    struct split split = {.allocation = tensor->allocation,
+                          .old = tensor,
+                          .page_bytes = pages_bytes_each(context->pages),
+                          .into = into,
+                          .parts = calloc(into.count, sizeof(*split.parts))};
+    capu_status status;
+
+    context_note_layout(context, tensor);
+    status = split.parts != NULL ? carry_out(context, &split)
+                                 : failure_set(context, CAPU_NO_HOST_MEMORY,
+                                               "capu_split: no memory for the pieces");
+
+    free(split.parts);
+    return status;
+}

@@ -1,0 +1,103 @@
+/*
+ * Checks the books of a context: that the parts are valid by themselves and agree with each other.
+ * For tests, and for builds with expensive assertions.
+ */
+#include "runtime/context/internal.h"
+
+#include <stdio.h>
+
+struct check {
+    capu_context *context;
+    const char *what;
+    size_t mapped_pages;
+    uint64_t persistent_pages;
+};
+
+static void expect(struct check *check, bool holds, const char *what)
+{
+    if (!holds && check->what == NULL) {
+        check->what = what;
+    }
+}
+
+static void check_tensor(struct tensor *tensor, void *data)
+{
+    struct check *check = data;
+    const struct victims *victims = &check->context->victims;
+    const struct tensor_list *list = tensor->residency.list;
+    const capu_context *context = check->context;
+    bool may_be_lost = context->planning != NULL;
+    const char *what = NULL;
+
+    expect(check, tensor->allocation->is_freed == tensor->allocation->is_parked,
+           "a freed tensor can be found");
+    expect(check, tensor_validate(tensor, &what), what);
+    expect(check, !tensor_is_placed(tensor) || context->active != NULL, "placed without a guide");
+    expect(check, (tensor->contents.list != NULL) == tensor_is_defined(tensor),
+           "contents without list");
+    if (check->context->is_paging) {
+        expect(check, may_be_lost || !tensor_is_lost(tensor), "contents are lost");
+        expect(check, (list != NULL) == (tensor->state.pages == PAGES_OWN),
+               "a resident tensor is in no list, or another is in one");
+        expect(check, list != &victims->clean || tensor_on_host(tensor),
+               "a tensor in the clean list has no host copy");
+        expect(check, list != &victims->empty || tensor_is_empty(tensor),
+               "the empty list has contents");
+        expect(check, list != &victims->dirty || tensor->state.contents == CONTENTS_DEVICE,
+               "a tensor in the dirty list is clean");
+    } else {
+        expect(check, list == NULL, "mode off has something to evict");
+    }
+    check->mapped_pages +=
+        tensor_is_mapped(tensor) && !tensor_is_placed(tensor) ? tensor->page_count : 0;
+    if (tensor_is_defined(tensor) && tensor->is_persistent) {
+        check->persistent_pages += tensor->page_count;
+    }
+}
+
+/* Pages of freed allocations that are still on their way out. */
+static size_t buried_pages(const struct departure_queue *queue)
+{
+    size_t count = 0;
+
+    for (const struct departure *at = queue->head; at != NULL; at = at->next) {
+        count += at->allocation != NULL ? at->page_count : 0;
+    }
+    return count;
+}
+
+bool context_validate(capu_context *context, const char **what)
+{
+    struct check check = {.context = context};
+    size_t out;
+
+    if (!pages_validate(context->pages, what) || !ranges_validate(context->ranges, what) ||
+        !slabs_validate(context->slabs, what) || !host_arena_validate(context->arena, what)) {
+        return false;
+    }
+    tensors_each(&context->tensors, check_tensor, &check);
+    for (struct allocation *at = context->parked; at != NULL; at = at->next_parked) {
+        for (struct tensor *tensor = at->first; tensor != NULL; tensor = tensor->next) {
+            check_tensor(tensor, &check);
+        }
+    }
+    out = (context->active != NULL ? context->active->guide->page_count : 0) + check.mapped_pages +
+          slabs_page_count(context->slabs) + context->edge_page_count +
+          buried_pages(&context->departures.leaving) + buried_pages(&context->departures.copying);
+    expect(&check, out == pages_out(context->pages), "pages are lost or counted twice");
+    expect(&check, pages_out(context->pages) <= pages_limit(context->pages), "over the budget");
+    expect(&check, check.persistent_pages == context->persistent_pages, "persistent pages");
+    *what = check.what;
+    return check.what == NULL;
+}
+
+bool context_is_valid(capu_context *context)
+{
+    const char *what = NULL;
+    bool is_valid = context_validate(context, &what);
+
+    if (!is_valid) {
+        fprintf(stderr, "invalid context: %s\n", what);
+    }
+    return is_valid;
+}

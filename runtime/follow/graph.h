@@ -1,0 +1,106 @@
+/*
+ * A graph: what was captured of an iteration, and what it needs to be launched again.
+ *
+ * A launch skips everything that the runtime does for an iteration, so it must begin in the state
+ * in which the capture began, and leave the state in which it ended. Both are noted for each tensor
+ * that the iteration touched (graph_books.c).
+ *
+ * Owned by the context's thread.
+ */
+#ifndef CAPU_RUNTIME_GRAPH_H
+#define CAPU_RUNTIME_GRAPH_H
+
+#include "capuchin/graph.h"
+#include "capuchin/report.h"
+#include "runtime/residency/staging.h"
+#include "runtime/tensor/tensor.h"
+
+/* A tensor that the iteration touched. */
+struct graph_tensor {
+    struct tensor *tensor; /* valid while capu_context.layout is the graph's */
+    struct tensor_state before;
+    struct tensor_state after;
+    bool is_persistent;
+    bool is_carried; /* what it had before the iteration was read */
+    bool is_written;
+};
+
+/* An upload of the captured iteration. Its source has a place of its own for each of as many
+   launches as can be under way, and the one to be prepared. */
+struct graph_upload {
+    const void *to;
+    uint64_t bytes;
+    unsigned char *places[STAGING_SETS];
+    size_t place;      /* the one in use */
+    uint64_t launches; /* of the graph, when it was filled */
+};
+
+/* A node that copies from an upload's source: of the upload, or of a replay of it. */
+struct graph_copy {
+    void *node;       /* its name in the device's graph */
+    void *fresh_node; /* in what is being captured */
+    size_t upload;
+    uint64_t offset; /* into the source */
+    void *to;
+    uint64_t bytes;
+};
+
+struct capu_graph {
+    capu_context *context;
+    capu_graph *next; /* in capu_context.graphs */
+    capu_graph *previous;
+    struct device_graph *device_graph; /* NULL: none yet */
+    bool is_ready;                     /* it can be launched */
+    uint64_t placement;                /* of capu_context, when it was captured, and here: */
+    uint64_t layout;
+    uint64_t launches;
+    struct staging staging;
+
+    struct graph_upload *uploads;
+    size_t upload_count;
+    size_t upload_capacity;
+    struct graph_copy *copies;
+    size_t copy_count;
+    size_t copy_capacity;
+
+    struct tensor **zeroed; /* known zeros took the place of their contents, which is no op */
+    size_t zeroed_count;
+    size_t zeroed_capacity;
+
+    struct tensor_state *before; /* per tensor of the guide, while it is captured */
+    size_t before_capacity;
+    struct graph_tensor *tensors;
+    size_t tensor_count;
+    size_t tensor_capacity;
+
+    const char *label; /* interned */
+    uint64_t signature;
+    capu_report report; /* of a launch, but for its times; the lists are the graph's */
+    capu_eviction *evictions;
+    size_t eviction_capacity;
+};
+
+struct record;
+
+/* graph_books.c: frees a graph. Pre: no launch of it is under way. */
+void graph_free(capu_graph *graph);
+
+/* Notes the state in which the iteration under the active guide begins.
+   NO_HOST_MEMORY. */
+capu_status graph_note_begin(capu_graph *graph);
+
+/* Notes the state in which it ended, and its report. Pre: its record has been closed.
+   NO_HOST_MEMORY. */
+capu_status graph_note_end(capu_graph *graph, struct record *record);
+
+/* Whether tensors are as they were at the beginning. NULL: they are. Otherwise the tensor that is
+   not, and *why. */
+struct tensor *graph_find_change(const capu_graph *graph, const char **why);
+
+/* After a launch whose work ends at the position: makes tensors what they were at the end. */
+void graph_settle(capu_graph *graph, struct lane_position end);
+
+/* Fills in the record of a launch. NO_HOST_MEMORY. */
+capu_status graph_fill_record(const capu_graph *graph, struct record *record);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * Installing a guide: making it the active one.
+ *
+ * Without a guide each tensor has pages of its own while it is resident, and moving one means
+ * mapping and unmapping, which costs tens of microseconds on a GPU and waits for the device. A
+ * guide avoids that: the planner has given every tensor fixed page numbers, and tensors whose
+ * lifetimes do not overlap share them. Installing binds the numbers to pages of the device and maps
+ * the range of every planned tensor once, so that until the guide is left only contents move.
+ *
+ * To remap as little as possible, the page numbers of a tensor that is resident, and that the plan
+ * starts with, are bound to the pages it has. Only the remaining numbers need other pages, and only
+ * what the plan starts with and is not resident is copied in. Tensors that the guide does not know
+ * keep their pages as far as there are enough.
+ *
+ * In strict mode only a tensor that holds its pages is mapped, so that wrong accesses fault.
+ *
+ * Waits for all work. Owned by the context's thread.
+ */
+#ifndef CAPU_RUNTIME_INSTALL_H
+#define CAPU_RUNTIME_INSTALL_H
+
+#include "runtime/guide/plan_entry.h"
+
+/*
+ * Pre: no iteration is open, and no guide is active. On failure no guide is active, and no contents
+ * are lost. NOT_READY: a planned tensor no longer exists, or its addresses are in use; OVER_BUDGET,
+ * HOST_OVER_BUDGET, NO_HOST_MEMORY, NO_ADDRESS_SPACE, DEVICE_FAILED.
+ */
+capu_status install_guide(capu_context *context, struct plan_entry *entry);
+
+#endif

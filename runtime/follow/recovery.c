@@ -1,0 +1,427 @@
+/* Recomputing what a guide dropped before it was left, see recovery.h. */
+#include "runtime/follow/recovery.h"
+
+#include "base/assert.h"
+#include "runtime/context/failure.h"
+#include "runtime/context/internal.h"
+#include "runtime/follow/replay.h"
+#include "runtime/guide/owed.h"
+#include "runtime/residency/resident.h"
+#include "runtime/residency/swap.h"
+#include "runtime/tensor/access.h"
+#include "runtime/tensor/lookup.h"
+
+#include <string.h>
+
+bool recovery_has(const capu_context *context, const struct allocation *allocation)
+{
+    for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        uint32_t number = owed_find(context, tensor);
+
+        /* A replay may write a piece that shares its pages, too: those are the allocation's. */
+        if (number != OWED_NONE &&
+            (context->binding.tensors[number].tensor == tensor || allocation->edge_pages != NULL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void recovery_note_freed(capu_context *context, const struct tensor *tensor)
+{
+    uint32_t number = owed_find(context, tensor);
+
+    if (number != OWED_NONE && !tensor_is_managed(tensor)) {
+        context->owed.entries[number].version = tensor->version;
+    }
+}
+
+/* Why a tensor cannot be recomputed; fail_read says more for the program. */
+static capu_status fail_lost(capu_context *context, struct tensor *tensor, const char *why)
+{
+    return failure_set(context, CAPU_CONTENTS_LOST, "'%s' cannot be recomputed: %s",
+                       lookup_name(context, tensor), why);
+}
+
+/* The operand of the op at hand that names what an access reads, counted from 1. */
+static size_t operand_of(const struct operands *operands, size_t access)
+{
+    for (size_t i = 0; i < operands->piece_count; i++) {
+        const unsigned char *at = operands->pieces[i].address;
+
+        for (size_t k = 0; operands->pieces[i].access == access && k < operands->call.operand_count;
+             k++) {
+            const unsigned char *from = operands->list[k].address;
+
+            if (at == from || (at > from && (uint64_t)(at - from) < operands->list[k].bytes)) {
+                return k + 1;
+            }
+        }
+    }
+    return 1;
+}
+
+/* Says which op reads what a plan has given up, and how to avoid that. */
+static capu_status fail_read(capu_context *context, size_t operand, struct tensor *tensor)
+{
+    const struct record *newest = context->tracker.newest;
+    const char *label = context->owed.guide != NULL ? context->owed.guide->label
+                        : context->label != NULL    ? context->label->label
+                        : newest != NULL            ? newest->label
+                                                    : "";
+    bool has_label = label[0] != '\0';
+    char why[ERROR_TEXT_BYTES / 2];
+
+    memcpy(why, context->error, sizeof(why));
+    why[sizeof(why) - 1] = '\0';
+    return failure_set(
+        context, CAPU_CONTENTS_LOST,
+        "op '%s', operand %zu of %zu, reads '%s', which the plan for %s%s%s has discarded: the "
+        "iteration that the plan was made from did not read it again. %s. From now on, plans for "
+        "this label keep such contents. To avoid the failure, give iterations of another kind a "
+        "label of their own, describe the tensor as persistent, or set keep_contents "
+        "(CAPUCHIN_KEEP_CONTENTS=1)",
+        context->operands.name, operand, context->operands.call.operand_count,
+        lookup_name(context, tensor), has_label ? "label '" : "iterations without a label", label,
+        has_label ? "'" : "", why);
+}
+
+/* Whether a part of it is in always-resident memory, which cannot be saved from a replay. */
+static bool has_fixed_part(const struct tensor *tensor)
+{
+    return tensor != NULL && tensor_is_defined(tensor) && tensor->span_bytes != tensor->bytes;
+}
+
+/* Why a replay cannot have what this access of its op had; NULL: it can. */
+static const char *check_access(capu_context *context, uint32_t number)
+{
+    const struct guide_access *access = &context->owed.guide->accesses[number];
+    const struct tensor *tensor = owed_tensor(context, access->tensor);
+    uint64_t version =
+        tensor != NULL ? tensor->version : context->owed.entries[access->tensor].version;
+    bool is_other = version != context->binding.versions[number];
+    bool is_spoilt = tensor != NULL && !tensor_is_defined(tensor); /* by an op that failed */
+
+    if (access->role == CAPU_READ && (is_other || is_spoilt)) {
+        return "what it was made from has been overwritten";
+    }
+    /* What a replayable op updates its replays leave alone. */
+    if (access->role == CAPU_WRITE && is_other && has_fixed_part(tensor)) {
+        return "the op that made it would overwrite a newer small tensor";
+    }
+    return NULL;
+}
+
+/* Whether the op that made a tensor can be run again: what it read is there as it was, or lost as
+   it was. *missing: an input that must be recomputed first, or OWED_NONE. */
+static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t *missing)
+{
+    const struct guide *guide = context->owed.guide;
+    const struct owed_entry *entry = &context->owed.entries[wanted];
+    struct tensor *tensor = context->binding.tensors[wanted].tensor;
+    const struct guide_op *op;
+
+    *missing = OWED_NONE;
+    if (entry->maker == 0 || entry->version != tensor->version) {
+        return fail_lost(context, tensor, "no op of this iteration made it");
+    }
+    op = &guide->ops[entry->maker - 1];
+    if (!op->is_replayable) {
+        return fail_lost(context, tensor, "the op that made it is not replayable");
+    }
+    if (op->call.kind == CALL_UPLOAD && !uploads_are_there(&context->uploads)) {
+        return fail_lost(context, tensor, "the host budget had no room to keep what was uploaded");
+    }
+    for (uint32_t i = op->accesses.first; i < op->accesses.first + op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[i];
+        const char *why = check_access(context, i);
+
+        if (why != NULL) {
+            return fail_lost(context, tensor, why);
+        }
+        if (access->role == CAPU_READ && owed_is_lost(context, access->tensor)) {
+            *missing = access->tensor;
+        }
+    }
+    return CAPU_OK;
+}
+
+/* Saves contents on the host that a replay is about to overwrite with older ones. */
+static capu_status shelter(capu_context *context, struct tensor *tensor)
+{
+    if (tensor->state.contents != CONTENTS_DEVICE) {
+        return CAPU_OK;
+    }
+    return swap_out(context, tensor, true);
+}
+
+static capu_status gather(capu_context *context, const struct guide_op *op)
+{
+    const struct guide *guide = context->owed.guide;
+    capu_status status = CAPU_OK;
+
+    context->operands.stamp++;
+    context->operands.access_count = 0;
+    context->operands.piece_count = 0;
+    for (uint32_t i = op->accesses.first;
+         i < op->accesses.first + op->accesses.count && status == CAPU_OK; i++) {
+        const struct guide_access *access = &guide->accesses[i];
+        uint64_t version = context->binding.versions[i];
+        struct tensor *tensor = owed_tensor(context, access->tensor);
+
+        if (tensor == NULL) {
+            /* A freed small one: its memory rests until the iteration ends. */
+            if (access->role == CAPU_WRITE) {
+                context->owed.entries[access->tensor].version = version;
+            }
+            continue;
+        }
+        if (access->role != CAPU_READ && tensor->version != version) {
+            status = shelter(context, tensor);
+        }
+        if (status == CAPU_OK && access_add(context, tensor, access->role) != CAPU_OK) {
+            status = failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a replay");
+        }
+    }
+    return status;
+}
+
+/* Runs an op of the guide again, with its operands made resident as without a plan. An error names
+   that op, not the one that the program has called. */
+static capu_status run_again(capu_context *context, uint32_t number)
+{
+    const struct guide *guide = context->owed.guide;
+    const char *name = context->operands.name;
+    capu_status status;
+
+    context->operands.name = guide->ops[number].call.name;
+    context->uploads.is_held = guide->ops[number].call.kind == CALL_UPLOAD;
+    status = gather(context, &guide->ops[number]);
+    if (status == CAPU_OK) {
+        status = resident_make_ready(context);
+    }
+    if (status == CAPU_OK) {
+        status = replay_run(context, guide, number);
+        if (status != CAPU_OK) {
+            owed_mark(context); /* what it may have taken along is owed now, too */
+        }
+    }
+    context->operands.name = name;
+    context->uploads.is_held = false;
+    return status;
+}
+
+/* Says for which tensor an op could not run again: the program has not called that op. */
+static capu_status fail_replay(capu_context *context, uint32_t wanted, capu_status status)
+{
+    char why[ERROR_TEXT_BYTES];
+
+    memcpy(why, context->error, sizeof(why));
+    return failure_set(context, status,
+                       "'%s' must be recomputed, since this iteration has left its plan: %s",
+                       lookup_name(context, context->binding.tensors[wanted].tensor), why);
+}
+
+/* Recomputes one tensor, and first its lost inputs. Each input is older than the tensor that is
+   made from it, so the stack never contains a tensor twice. */
+static capu_status recover(capu_context *context, uint32_t wanted)
+{
+    struct owed *owed = &context->owed;
+    uint32_t depth = 0;
+
+    owed->stack[depth++] = wanted;
+    while (depth > 0) {
+        uint32_t top = owed->stack[depth - 1];
+        uint32_t missing;
+        capu_status status;
+
+        if (!owed_is_lost(context, top)) {
+            depth--;
+            continue;
+        }
+        status = check_replay(context, top, &missing);
+        if (status != CAPU_OK) {
+            return status;
+        }
+        if (missing != OWED_NONE) {
+            ASSERT(depth <= owed->guide->tensor_count);
+            owed->stack[depth++] = missing;
+            continue;
+        }
+        status = run_again(context, owed->entries[top].maker - 1);
+        if (status != CAPU_OK) {
+            return context->lost != CAPU_OK ? status : fail_replay(context, top, status);
+        }
+    }
+    return CAPU_OK;
+}
+
+/* Everything that the plan would have recomputed. */
+static capu_status recover_owed(capu_context *context)
+{
+    const struct guide *guide = context->owed.guide;
+
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        if (owed_is_due(context, i)) {
+            bool is_owed = tensor_is_owed(context->binding.tensors[i].tensor);
+            capu_status status = recover(context, i);
+
+            /* What the plan gave up for good is recomputed if possible. */
+            if (status != CAPU_OK && (is_owed || context->lost != CAPU_OK)) {
+                return status;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        context->owed.entries[i].is_source = false;
+    }
+    return CAPU_OK;
+}
+
+capu_status recovery_before_write(capu_context *context, struct tensor *tensor)
+{
+    return owed_is_source(context, tensor) ? recover_owed(context) : CAPU_OK;
+}
+
+capu_status recovery_restore(capu_context *context, struct tensor *tensor)
+{
+    if (!tensor_is_lost(tensor)) {
+        return CAPU_OK;
+    }
+    if (owed_find(context, tensor) == OWED_NONE) {
+        return fail_lost(context, tensor, "it is not of this iteration any more");
+    }
+    return recover(context, tensor->guide_index);
+}
+
+capu_status recovery_prepare(capu_context *context, bool *has_run)
+{
+    struct operands *operands = &context->operands;
+    bool overwrites = false;
+
+    *has_run = false;
+    if (context->planning == NULL) {
+        return CAPU_OK; /* nothing is ever given up */
+    }
+    for (size_t i = 0; i < operands->access_count; i++) {
+        const struct access *access = &operands->accesses[i];
+
+        overwrites =
+            overwrites || (access->role != CAPU_READ && owed_is_source(context, access->tensor));
+    }
+    if (overwrites) {
+        *has_run = true;
+        return recover_owed(context);
+    }
+    for (size_t i = 0; i < operands->access_count; i++) {
+        const struct access *access = &operands->accesses[i];
+
+        if (access_needs_contents(access) && tensor_is_lost(access->tensor)) {
+            struct tensor *tensor = access->tensor;
+            size_t operand = operand_of(operands, i);
+            capu_status status = recovery_restore(context, tensor);
+
+            *has_run = true;
+            return status == CAPU_CONTENTS_LOST ? fail_read(context, operand, tensor) : status;
+        }
+    }
+    return CAPU_OK;
+}
+
+/* Plans also keep what was ever read outside iterations, so the program may rely on it. */
+static bool outlives_iteration(const struct tensor *tensor)
+{
+    return (tensor->is_persistent || tensor->is_read_after) && !tensor->allocation->is_freed;
+}
+
+bool recovery_must_begin(const capu_context *context)
+{
+    const struct guide *guide = context->active->guide;
+
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        if (!guide->tensors[i].is_kept && owed_is_lost(context, i) &&
+            outlives_iteration(context->binding.tensors[i].tensor)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The pages that the op which made a tensor needs to run again; 0: no op of this iteration did. */
+static size_t replay_pages(const capu_context *context, uint32_t number)
+{
+    const struct guide *guide = context->owed.guide;
+    uint32_t maker = context->owed.entries[number].maker;
+    struct guide_part accesses = {0};
+    size_t pages = 0;
+
+    if (maker > 0) {
+        accesses = guide->ops[maker - 1].accesses;
+    }
+    for (uint32_t i = accesses.first; i < accesses.first + accesses.count; i++) {
+        pages += guide->tensors[guide->accesses[i].tensor].page_count;
+    }
+    return pages;
+}
+
+capu_status recovery_before_fixed(capu_context *context, size_t page_count)
+{
+    const struct guide *guide = context->owed.guide;
+    size_t fixed = context_fixed_pages(context) + page_count;
+    size_t limit = pages_limit(context->pages);
+    size_t room = limit > fixed ? limit - fixed : 0;
+
+    for (uint32_t i = 0; guide != NULL && i < guide->tensor_count; i++) {
+        struct tensor *tensor = context->binding.tensors[i].tensor;
+        bool is_needed =
+            owed_is_lost(context, i) && (tensor_is_owed(tensor) || outlives_iteration(tensor));
+        capu_status status = CAPU_OK;
+
+        if (owed_is_lost(context, i) && replay_pages(context, i) > room) {
+            status = recover(context, i);
+        }
+        /* Dead contents are only kept readable as far as that is possible. */
+        if (context->lost != CAPU_OK ||
+            (status != CAPU_OK && status != CAPU_CONTENTS_LOST && is_needed)) {
+            return status;
+        }
+    }
+    return CAPU_OK;
+}
+
+capu_status recovery_finish(capu_context *context)
+{
+    const struct guide *guide = context->owed.guide;
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; guide != NULL && i < guide->tensor_count && status == CAPU_OK; i++) {
+        if (owed_is_lost(context, i) && outlives_iteration(context->binding.tensors[i].tensor)) {
+            status = recover(context, i);
+            if (status == CAPU_CONTENTS_LOST) {
+                status = CAPU_OK; /* the recorded iteration overwrote it: reading it now fails */
+            }
+        }
+    }
+    if (status == CAPU_OK) {
+        context->owed.guide = NULL;
+    }
+    return status;
+}
+
+capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
+{
+    const struct guide *guide = context->owed.guide;
+    capu_status status;
+
+    if (owed_find(context, tensor) == OWED_NONE) {
+        return CAPU_OK;
+    }
+    status = recover_owed(context);
+    /* The iteration may still read all that is dead. What cannot be recomputed stays lost. */
+    for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
+        if (owed_is_lost(context, i) && recover(context, i) != CAPU_OK) {
+            status = context->lost;
+        }
+    }
+    return status != CAPU_OK ? status : recovery_finish(context);
+}

@@ -1,0 +1,431 @@
+/*
+ * Operands: from the ranges that an op names to tensors that are resident and valid while it runs,
+ * and updating the books after it. Every call that touches the contents of tensors passes here.
+ *
+ * An op names ranges, which may overlap, cover several tensors, or name one tensor twice. They are
+ * resolved to one access per tensor first, and checked before anything is changed, so that an op
+ * that cannot run leaves no trace. Then the op is compared with the active guide (executor.h);
+ * without a guide, lost contents are recomputed and the tensors are made resident.
+ */
+#include "base/array.h"
+#include "runtime/context/failure.h"
+#include "runtime/context/internal.h"
+#include "runtime/follow/executor.h"
+#include "runtime/follow/recovery.h"
+#include "runtime/plan/planning.h"
+#include "runtime/residency/contents.h"
+#include "runtime/residency/leave.h"
+#include "runtime/residency/resident.h"
+#include "runtime/residency/swap.h"
+#include "runtime/residency/victims.h"
+#include "runtime/strict/strict.h"
+#include "runtime/strict/strict_strangers.h"
+#include "runtime/tensor/access.h"
+#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/order.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void operands_finish(struct operands *operands)
+{
+    free(operands->accesses);
+    free(operands->pieces);
+    free(operands->list);
+    free(operands->grants);
+    free(operands->saved);
+    strict_strangers_destroy(operands->strangers);
+    *operands = (struct operands){0};
+}
+
+/* Adds what one operand does to one tensor. Two equal roles stay what they are; any other mixture
+   is an update. */
+static void merge(struct access *access, uint32_t role, bool is_whole)
+{
+    uint32_t merged = role == CAPU_WRITE_CLEARED || role == CAPU_WRITE_DISCARD ? CAPU_WRITE : role;
+
+    if (role == CAPU_READ || role == CAPU_UPDATE) {
+        access->is_read = true;
+    } else if (!is_whole) {
+        access->is_partial = true;
+        merged = CAPU_UPDATE;
+    }
+    access->role = access->role == 0 || access->role == merged ? merged : CAPU_UPDATE;
+}
+
+static capu_status add_piece(struct operands *operands, struct tensor *tensor, void *address,
+                             uint64_t bytes, uint32_t role)
+{
+    struct access *access = access_of(operands, tensor);
+
+    if (access == NULL || !array_reserve(&operands->pieces, &operands->piece_capacity,
+                                         operands->piece_count + 1, sizeof(struct piece))) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    merge(access, role, bytes == tensor->bytes);
+    operands->clears = operands->clears || role == CAPU_WRITE_CLEARED;
+    operands->pieces[operands->piece_count++] = (struct piece){
+        .access = tensor->in_op.index,
+        .address = address,
+        .bytes = bytes,
+        .role = role,
+    };
+    return CAPU_OK;
+}
+
+/* Which operand it is, for errors: the op's name and a number, counted from 1. */
+static const char *describe_operand(const struct operands *operands, const capu_operand *operand,
+                                    char *text, size_t text_bytes)
+{
+    snprintf(text, text_bytes, "op '%s', operand %zu of %zu", operands->name,
+             (size_t)(operand - operands->list) + 1, operands->call.operand_count);
+    return text;
+}
+
+/* Resolves one operand to a piece for each tensor that its range meets. An operand that discards
+   what it does not write becomes all of those tensors, whichever part it names. That is what is
+   compared with plans, so one plan serves all parts. */
+static capu_status resolve(capu_context *context, capu_operand *operand)
+{
+    const struct operands *operands = &context->operands;
+    char what[160];
+    unsigned char *at = (unsigned char *)(uintptr_t)operand->address;
+    uint64_t left = operand->bytes;
+    struct tensor *tensor = tensors_find(&context->tensors, at);
+    struct tensor *first = tensor;
+    bool is_extended = operand->role == CAPU_WRITE_DISCARD;
+    capu_status status;
+
+    if (operand->role < CAPU_READ || operand->role > CAPU_WRITE_DISCARD || operand->reserved != 0) {
+        return failure_set(context, CAPU_INVALID, "%s: %u is no role, or reserved %u is not 0",
+                           describe_operand(operands, operand, what, sizeof(what)), operand->role,
+                           operand->reserved);
+    }
+    if (tensor == NULL) {
+        return lookup_tensor(context, at, describe_operand(operands, operand, what, sizeof(what)),
+                             &tensor);
+    }
+    left = left != 0 ? left : (uint64_t)(tensor_end(tensor) - at);
+    while (left > 0) {
+        uint64_t here;
+
+        if (tensor == NULL) {
+            return failure_set(context, CAPU_OUT_OF_RANGE,
+                               "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of "
+                               "the allocation",
+                               describe_operand(operands, operand, what, sizeof(what)),
+                               (unsigned long long)operand->bytes, operand->address,
+                               lookup_name(context, first), (unsigned long long)left);
+        }
+        here = (uint64_t)(tensor_end(tensor) - at);
+        here = here < left ? here : left;
+        status = add_piece(&context->operands, tensor, is_extended ? tensor->address : at,
+                           is_extended ? tensor->bytes : here, operand->role);
+        if (status != CAPU_OK) {
+            return failure_set(context, status, "op '%s': no memory for its operands",
+                               operands->name);
+        }
+        at += here;
+        left -= here;
+        if (left == 0 && is_extended) {
+            operand->address = first->address;
+            operand->bytes = (uint64_t)(tensor_end(tensor) - (unsigned char *)first->address);
+        }
+        tensor = left > 0 ? tensor->next : tensor;
+    }
+    return CAPU_OK;
+}
+
+static capu_status check_defined(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+
+    for (size_t i = 0; i < operands->access_count; i++) {
+        const struct access *access = &operands->accesses[i];
+
+        if (access->is_read && !tensor_is_defined(access->tensor)) {
+            return failure_set(context, CAPU_UNDEFINED_READ,
+                               "op '%s' reads '%s', which has not been written%s", operands->name,
+                               lookup_name(context, access->tensor),
+                               access->tensor->is_persistent
+                                   ? ""
+                                   : " in this iteration (it is transient: what it held before "
+                                     "is gone)");
+        }
+    }
+    return CAPU_OK;
+}
+
+/* An op that failed may have changed this tensor. It gets a new version, so that replays do not
+   mistake it for what they read. If it was to be written whole, it is undefined now; otherwise its
+   host copy is outdated. */
+static void spoil(capu_context *context, const struct access *access)
+{
+    struct tensor *tensor = access->tensor;
+
+    tensor->version++;
+    if (!access->is_read && !access->is_partial) {
+        contents_forget(context, tensor);
+    } else {
+        swap_drop(context, tensor);
+        victims_touch(context, tensor);
+    }
+}
+
+void operands_abort(capu_context *context, bool is_planned, bool has_written)
+{
+    struct operands *operands = &context->operands;
+
+    capture_give_up(context, "an op failed");
+    failure_quiesce(context, &context->compute);
+    for (size_t i = 0; i < operands->piece_count; i++) {
+        const struct piece *piece = &operands->pieces[i];
+        const struct access *access = &operands->accesses[piece->access];
+
+        if (access->role != CAPU_READ && (has_written || strict_has_poisoned(context, access) ||
+                                          piece->role == CAPU_WRITE_CLEARED)) {
+            spoil(context, access);
+        }
+    }
+    if (is_planned) {
+        leave_guide(
+            context); /* the rest is not as planned; a lost context is reported by the next call */
+    }
+}
+
+/* Clears write-cleared operands. In strict mode other outputs are poisoned first. */
+static capu_status prepare_pieces(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    capu_status status = strict_poison_outputs(context);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    for (size_t i = 0; operands->clears && i < operands->piece_count && status == CAPU_OK; i++) {
+        const struct piece *piece = &operands->pieces[i];
+
+        if (piece->role == CAPU_WRITE_CLEARED) {
+            status = device_fill(context->device, context->compute.stream, piece->address, 0,
+                                 piece->bytes);
+        }
+    }
+    return failure_check(context, status, "clearing an operand");
+}
+
+/* Copies the call with its operands: the caller's list may be gone when the op ends. */
+static capu_status keep_call(struct operands *operands, const struct call *call)
+{
+    if (!array_reserve(&operands->list, &operands->list_capacity, call->operand_count,
+                       sizeof(*operands->list))) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    if (call->operand_count > 0) {
+        memcpy(operands->list, call->operands, call->operand_count * sizeof(*operands->list));
+    }
+    operands->call = *call;
+    operands->call.operands = operands->list;
+    operands->name = call->name;
+    return CAPU_OK;
+}
+
+static capu_status resolve_all(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    operands->stamp++;
+    operands->access_count = 0;
+    operands->piece_count = 0;
+    operands->clears = false;
+    for (size_t i = 0; i < operands->call.operand_count && status == CAPU_OK; i++) {
+        status = resolve(context, &operands->list[i]);
+    }
+    return status;
+}
+
+capu_status operands_check(capu_context *context, const struct call *call)
+{
+    capu_status status = keep_call(&context->operands, call);
+
+    if (status != CAPU_OK) {
+        return failure_set(context, status, "op '%s': no memory for its operands", call->name);
+    }
+    return resolve_all(context);
+}
+
+/* Without a plan: recomputes lost contents, then makes everything resident. */
+static capu_status begin_unplanned(capu_context *context)
+{
+    bool has_run = true;
+    capu_status status = CAPU_OK;
+
+    while (has_run && status == CAPU_OK) {
+        status = recovery_prepare(context, &has_run);
+        if (status == CAPU_OK && has_run) {
+            status = resolve_all(context);
+        }
+    }
+    if (status == CAPU_CONTENTS_LOST) {
+        planning_note_loss(context);
+    }
+    return status != CAPU_OK ? status : resident_make_ready(context);
+}
+
+capu_status operands_note_visit(capu_context *context, struct tensor *tensor)
+{
+    if (tensor->is_persistent || tensor->is_read_after) {
+        return CAPU_OK;
+    }
+    tensor->is_read_after = true;
+    return planning_forget(context, tensor->address);
+}
+
+/* Makes everything ready for the op, with the active guide or without one. */
+static capu_status make_ready(capu_context *context, bool *is_planned)
+{
+    struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; !context->in_iteration && i < operands->access_count; i++) {
+        const struct access *access = &operands->accesses[i];
+
+        if (access->is_read && status == CAPU_OK) {
+            status = operands_note_visit(context, access->tensor);
+        }
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->active != NULL) {
+        status =
+            context->in_iteration ? executor_begin(context, is_planned) : executor_visit(context);
+    }
+    if (status == CAPU_OK && !*is_planned) {
+        status = begin_unplanned(context);
+    }
+    return status;
+}
+
+capu_status operands_begin(capu_context *context, const struct call *call, bool *is_planned)
+{
+    struct operands *operands = &context->operands;
+    capu_status status;
+
+    *is_planned = false;
+    context->operands.has_waited = false;
+    context->traffic.from.lane = NULL;
+    status = operands_check(context, call);
+    if (status == CAPU_OK) {
+        status = check_defined(context);
+    }
+    if (status == CAPU_OK && tracker_reserve(context, operands->access_count, call->operand_count,
+                                             operands->piece_count) != CAPU_OK) {
+        status = failure_set(context, CAPU_NO_HOST_MEMORY, "op '%s': no memory to record it",
+                             call->name);
+    }
+    if (status == CAPU_OK) {
+        status = make_ready(context, is_planned);
+    }
+    if (status == CAPU_OK && !context->in_iteration) {
+        outside_note(context);
+    }
+    if (status == CAPU_OK) {
+        status = failure_check(context, tracker_mark_begin(context, &operands->start),
+                               "marking the compute stream");
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->traffic.from.lane != NULL) {
+        traffic_wait_end(context);
+    }
+    status = prepare_pieces(context);
+    if (status != CAPU_OK) {
+        operands_abort(context, *is_planned, false);
+    }
+    return status;
+}
+
+/* Updates a tensor after an access. */
+static void settle_access(capu_context *context, const struct access *access,
+                          struct lane_position end)
+{
+    struct tensor *tensor = access->tensor;
+
+    order_used(tensor, end);
+    if (access->role == CAPU_READ) {
+        return;
+    }
+    tensor->written = end;
+    tensor->version++;
+    if (access->role == CAPU_SCRATCH) {
+        contents_forget(context, tensor);
+    } else {
+        tensor_state_written(tensor);
+        swap_give_block(context, tensor);
+        contents_define(context, tensor);
+    }
+    if (context->is_paging) {
+        victims_touch(context, tensor);
+    }
+}
+
+/* Whether the piece is cleared before a replay, too. A tensor that the function for replays leaves
+   alone must stay as it is. */
+static bool is_cleared_again(const struct operands *operands, const struct piece *piece)
+{
+    const struct access *access = &operands->accesses[piece->access];
+    bool is_left_alone = operands->call.replay != NULL && access->role == CAPU_UPDATE &&
+                         !tensor_is_managed(access->tensor);
+
+    return piece->role == CAPU_WRITE_CLEARED && !is_left_alone;
+}
+
+/* Under a plan, only a copy out needs to know exactly where an untimed op ends. For everything else
+   a later mark is good enough, and cheaper. */
+static capu_status mark_end(capu_context *context, bool is_planned, struct lane_position *end)
+{
+    if (is_planned && !tracker_is_timing(context) && !executor_is_followed(context)) {
+        *end = lane_promise(&context->compute);
+        return CAPU_OK;
+    }
+    return tracker_mark_end(context, end);
+}
+
+capu_status operands_end(capu_context *context, bool is_planned)
+{
+    struct operands *operands = &context->operands;
+    struct lane_position end;
+    capu_status status;
+    bool is_replayable;
+    size_t op;
+
+    strict_poison_scratch(context);
+    if (mark_end(context, is_planned, &end) != CAPU_OK) {
+        /* The op is enqueued and cannot be undone. Once it has finished, its start serves as its
+         * end. */
+        capture_give_up(context, "the end of an op cannot be marked");
+        status = lane_synchronize(&context->compute);
+        if (status != CAPU_OK) {
+            failure_check(context, status, operands->name);
+            context->lost = context->lost != CAPU_OK ? context->lost : CAPU_DEVICE_LOST;
+            return context->lost;
+        }
+        end = operands->start;
+    }
+    is_replayable = access_can_replay(operands);
+    op = tracker_op(context, &operands->call, is_replayable);
+    for (size_t i = 0; i < operands->access_count; i++) {
+        settle_access(context, &operands->accesses[i], end);
+    }
+    tracker_accesses(context);
+    for (size_t i = 0; operands->clears && i < operands->piece_count; i++) {
+        if (is_cleared_again(operands, &operands->pieces[i])) {
+            tracker_cleared(context, operands->pieces[i].address, operands->pieces[i].bytes);
+        }
+    }
+    tracker_marks(context, op, &operands->call, operands->start, end);
+    return is_planned ? executor_end(context) : CAPU_OK;
+}

@@ -1,0 +1,124 @@
+/* Timing a plan's copies, see copy_times.h. */
+#include "runtime/record/copy_times.h"
+
+#include "runtime/context/internal.h"
+
+#include <stdlib.h>
+
+enum { FIRST_CAPACITY = 64 };
+
+void copy_times_finish(capu_context *context)
+{
+    for (size_t way = 0; way < COPY_WAYS; way++) {
+        struct copy_time *times = context->copy_times.ways[way].times;
+
+        for (size_t i = 0; i < context->copy_times.ways[way].capacity; i++) {
+            device_event_destroy(context->device, times[i].begin);
+            device_event_destroy(context->device, times[i].end);
+        }
+        free(times);
+    }
+    context->copy_times = (struct copy_times){0};
+}
+
+static struct copy_time *time_at(struct copy_times *copies, enum copy_way way, size_t index)
+{
+    return &copies->ways[way]
+                .times[(copies->ways[way].first + index) & (copies->ways[way].capacity - 1)];
+}
+
+/* Twice as many, the oldest first. */
+static bool grow(struct copy_times *copies, enum copy_way way)
+{
+    size_t capacity = copies->ways[way].capacity;
+    size_t wanted = capacity == 0 ? FIRST_CAPACITY : 2 * capacity;
+    struct copy_time *times = calloc(wanted, sizeof(*times));
+
+    if (times == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < capacity; i++) {
+        times[i] = *time_at(copies, way, i);
+    }
+    free(copies->ways[way].times);
+    copies->ways[way].times = times;
+    copies->ways[way].capacity = wanted;
+    copies->ways[way].first = 0;
+    return true;
+}
+
+static bool mark(capu_context *context, enum copy_way way, struct device_event **event)
+{
+    const struct lane *lane = way == COPY_OUT ? &context->d2h : &context->h2d;
+
+    return (*event != NULL || device_event_create(context->device, true, event) == CAPU_OK) &&
+           device_event_record(context->device, *event, lane->stream) == CAPU_OK;
+}
+
+void copy_times_begin(capu_context *context, enum copy_way way, uint64_t bytes)
+{
+    struct copy_times *copies = &context->copy_times;
+    const struct record *record = context->tracker.open;
+    struct copy_time *time;
+
+    copies->ways[way].is_open = false;
+    if (record == NULL || !record->is_timed || context->active == NULL ||
+        (copies->ways[way].count == copies->ways[way].capacity && !grow(copies, way))) {
+        return;
+    }
+    time = time_at(copies, way, copies->ways[way].count);
+    time->bytes = bytes;
+    copies->ways[way].is_open = mark(context, way, &time->begin);
+}
+
+void copy_times_end(capu_context *context, enum copy_way way)
+{
+    struct copy_times *copies = &context->copy_times;
+
+    if (copies->ways[way].is_open &&
+        mark(context, way, &time_at(copies, way, copies->ways[way].count)->end)) {
+        copies->ways[way].count++;
+    }
+    copies->ways[way].is_open = false;
+}
+
+/* The oldest copy that was not read yet, if it has ended. */
+static bool read_oldest(capu_context *context, enum copy_way way, struct copy_sums *sums)
+{
+    struct copy_times *copies = &context->copy_times;
+    const struct copy_time *time = time_at(copies, way, 0);
+    uint64_t ns = 0;
+
+    if (copies->ways[way].count == 0 || device_event_query(context->device, time->end) != CAPU_OK) {
+        return false;
+    }
+    if (device_event_elapsed(context->device, time->begin, time->end, &ns) == CAPU_OK) {
+        sums->count++;
+        sums->bytes += time->bytes;
+        sums->ns += ns;
+    }
+    copies->ways[way].first = (copies->ways[way].first + 1) & (copies->ways[way].capacity - 1);
+    copies->ways[way].count--;
+    return true;
+}
+
+uint64_t copy_sums_rate(const struct copy_sums *sums, uint64_t latency_ns)
+{
+    uint64_t latency = sums->count * latency_ns;
+    double ns = sums->ns > latency ? (double)(sums->ns - latency) : 1.0;
+
+    return sums->bytes == 0 ? 0 : (uint64_t)((double)sums->bytes * 1e9 / ns);
+}
+
+void copy_times_read(capu_context *context, struct record *record)
+{
+    uint64_t latency_ns = context->link.copy_latency_ns;
+
+    for (unsigned way = 0; way < COPY_WAYS; way++) {
+        record->copies[way] = (struct copy_sums){0};
+        while (read_oldest(context, way, &record->copies[way])) {
+        }
+    }
+    record->report.seen_d2h_bytes_per_s = copy_sums_rate(&record->copies[COPY_OUT], latency_ns);
+    record->report.seen_h2d_bytes_per_s = copy_sums_rate(&record->copies[COPY_IN], latency_ns);
+}

@@ -1,0 +1,329 @@
+/* Tensors and allocations on their way out, see departure.h. */
+#include "base/assert.h"
+#include "runtime/context/failure.h"
+#include "runtime/context/internal.h"
+#include "runtime/residency/swap.h"
+#include "runtime/residency/victims.h"
+#include "runtime/tensor/allocation.h"
+
+#include <stdlib.h>
+
+struct departure *departure_take(struct departures *departures)
+{
+    struct departure *departure = departures->spare;
+
+    if (departure == NULL) {
+        return calloc(1, sizeof(*departure));
+    }
+    departures->spare = departure->next;
+    *departure = (struct departure){0};
+    return departure;
+}
+
+void departure_append(struct departures *departures, struct departure_queue *queue,
+                      struct departure *departure)
+{
+    departure->order = departures->order++;
+    departure->queue = queue;
+    departure->previous = queue->tail;
+    departure->next = NULL;
+    if (queue->tail != NULL) {
+        queue->tail->next = departure;
+    } else {
+        queue->head = departure;
+    }
+    queue->tail = departure;
+    departures->leaving_pages += departure->page_count;
+}
+
+void departure_recycle(struct departures *departures, struct departure *departure)
+{
+    if (departure->tensor != NULL && departure->tensor->state.departure == departure) {
+        tensor_state_stays(departure->tensor);
+    }
+    if (departure->allocation != NULL) {
+        departure->allocation->departure = NULL;
+    }
+    departure->next = departures->spare;
+    departures->spare = departure;
+}
+
+void departure_cancel(struct departures *departures, struct departure *departure)
+{
+    struct departure_queue *queue = departure->queue;
+
+    if (departure->previous != NULL) {
+        departure->previous->next = departure->next;
+    } else {
+        queue->head = departure->next;
+    }
+    if (departure->next != NULL) {
+        departure->next->previous = departure->previous;
+    } else {
+        queue->tail = departure->previous;
+    }
+    departures->leaving_pages -= departure->page_count;
+    departure_recycle(departures, departure);
+}
+
+static bool departure_is_past(const struct departure *departure)
+{
+    return lane_has_passed(departure->after[0]) && lane_has_passed(departure->after[1]) &&
+           lane_has_passed(departure->after[2]);
+}
+
+/* Unmaps a span and gives its pages back. Pre: all work that touches it has finished. */
+static capu_status release_span(capu_context *context, struct tensor *tensor)
+{
+    capu_status status;
+
+    if (!tensor_is_mapped(tensor)) {
+        return CAPU_OK;
+    }
+    status = device_unmap(context->device, tensor->span, tensor->page_count);
+    if (status != CAPU_OK) {
+        return failure_check(context, status, "unmapping memory");
+    }
+    TRACKER_ADD(context, unmap_count, 1);
+    pages_give(context->pages, tensor->pages, tensor->page_count);
+    tensor_state_unmapped(tensor);
+    return CAPU_OK;
+}
+
+static capu_status release_edges(capu_context *context, struct allocation *allocation)
+{
+    uint64_t page_bytes = pages_bytes_each(context->pages);
+
+    for (size_t i = 0; allocation->edge_pages != NULL && i < allocation->page_count; i++) {
+        unsigned char *address = (unsigned char *)allocation->address + i * page_bytes;
+
+        if (allocation->edge_pages[i] != DEVICE_NO_PAGE) {
+            capu_status status = device_unmap(context->device, address, 1);
+
+            if (status != CAPU_OK) {
+                return failure_check(context, status, "unmapping memory");
+            }
+            TRACKER_ADD(context, unmap_count, 1);
+            pages_give(context->pages, &allocation->edge_pages[i], 1);
+            allocation->edge_pages[i] = DEVICE_NO_PAGE;
+            context->edge_page_count--;
+        }
+    }
+    return CAPU_OK;
+}
+
+/* Unmaps everything that a freed allocation still has mapped. Can be repeated after a failure. */
+static capu_status release_pages(capu_context *context, struct allocation *allocation)
+{
+    struct departure *departure = allocation->departure;
+
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        size_t held = tensor_is_mapped(tensor) ? tensor->page_count : 0;
+        capu_status status = release_span(context, tensor);
+
+        if (status != CAPU_OK) {
+            return status;
+        }
+        if (departure != NULL) {
+            departure->page_count -= held;
+            context->departures.leaving_pages -= held;
+        }
+    }
+    return release_edges(context, allocation);
+}
+
+static capu_status departure_end(capu_context *context, struct departure *departure)
+{
+    struct allocation *allocation = departure->allocation;
+    capu_status status = departure->tensor != NULL ? release_span(context, departure->tensor)
+                                                   : release_pages(context, allocation);
+    bool rests;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    departure_cancel(&context->departures, departure);
+    if (allocation != NULL) {
+        rests = context->in_iteration && allocation->freed_iteration == context->iteration;
+        ranges_give(context->ranges, allocation->address, allocation->page_count, rests);
+        allocation_destroy(context, allocation);
+    }
+    return CAPU_OK;
+}
+
+static capu_status reap_queue(capu_context *context, struct departure_queue *queue)
+{
+    while (queue->head != NULL && departure_is_past(queue->head)) {
+        capu_status status = departure_end(context, queue->head);
+
+        if (status != CAPU_OK) {
+            return status;
+        }
+    }
+    return CAPU_OK;
+}
+
+capu_status departures_reap(capu_context *context)
+{
+    capu_status status = reap_queue(context, &context->departures.leaving);
+
+    return status != CAPU_OK ? status : reap_queue(context, &context->departures.copying);
+}
+
+capu_status departure_wait(capu_context *context, struct departure *departure)
+{
+    uint64_t start = device_now_ns(context->device);
+
+    for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
+        capu_status status = lane_wait(departure->after[i]);
+
+        if (status != CAPU_OK) {
+            return failure_check(context, status, "waiting for an eviction");
+        }
+    }
+    traffic_host_waited(context, start);
+    context->operands.has_waited = true;
+    return departure_end(context, departure);
+}
+
+capu_status departures_wait_oldest(capu_context *context)
+{
+    const struct departure_queue *copying = &context->departures.copying;
+    const struct departure_queue *leaving = &context->departures.leaving;
+    const struct departure_queue *queue = leaving;
+
+    ASSERT(departures_any(context));
+    if (leaving->head == NULL ||
+        (copying->head != NULL && copying->head->order < leaving->head->order)) {
+        queue = copying;
+    }
+    return departure_wait(context, queue->head);
+}
+
+bool departures_any(const capu_context *context)
+{
+    return context->departures.leaving.head != NULL || context->departures.copying.head != NULL;
+}
+
+capu_status departure_reserve(capu_context *context)
+{
+    struct departure *departure = departure_take(&context->departures);
+
+    if (departure == NULL) {
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to note a freed allocation");
+    }
+    departure_recycle(&context->departures, departure);
+    return CAPU_OK;
+}
+
+/* Several tensors of an allocation may have work under way: the last of each lane counts. There are
+   as many lanes as positions. */
+static void keep_later(struct departure *departure, struct lane_position position)
+{
+    struct lane_position *latest = departure->after;
+
+    if (lane_has_passed(position)) {
+        return;
+    }
+    while (latest->lane != NULL && latest->lane != position.lane) {
+        latest++;
+    }
+    if (latest->lane == NULL || position.sequence > latest->sequence) {
+        *latest = position;
+    }
+}
+
+static bool waits_for_copy_out(const capu_context *context, const struct departure *departure)
+{
+    bool waits = false;
+
+    for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
+        waits = waits || departure->after[i].lane == &context->d2h;
+    }
+    return waits;
+}
+
+void departure_bury(capu_context *context, struct allocation *allocation, struct lane_position used)
+{
+    struct departure *departure = departure_take(&context->departures);
+
+    ASSERT(departure != NULL && allocation->departure == NULL);
+    departure->allocation = allocation;
+    keep_later(departure, used);
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        if (tensor->state.departure != NULL) {
+            departure_cancel(&context->departures, tensor->state.departure);
+        }
+        swap_drop(context, tensor);
+        tensor_list_remove(tensor, RESIDENCY);
+        keep_later(departure, tensor->left);
+        keep_later(departure, tensor->ready);
+        departure->page_count += tensor_is_mapped(tensor) ? tensor->page_count : 0;
+    }
+    allocation->departure = departure;
+    departure_append(&context->departures,
+                     waits_for_copy_out(context, departure) ? &context->departures.copying
+                                                            : &context->departures.leaving,
+                     departure);
+}
+
+void departure_unbury(capu_context *context, struct allocation *allocation)
+{
+    departure_cancel(&context->departures, allocation->departure);
+    victims_touch(context, allocation->first);
+}
+
+capu_status departure_wait_buried(capu_context *context, struct allocation *allocation)
+{
+    return departure_wait(context, allocation->departure);
+}
+
+/* Ends a departure even if the device fails: its structs are freed here, and its pages when the
+   device is destroyed. */
+static void departure_force(capu_context *context, struct departure *departure)
+{
+    struct allocation *allocation = departure->allocation;
+
+    for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
+        lane_wait(departure->after[i]);
+    }
+    if (departure_end(context, departure) != CAPU_OK) {
+        departure_cancel(&context->departures, departure);
+        if (allocation != NULL) {
+            allocation_destroy(context, allocation);
+        }
+    }
+}
+
+void departure_abandon(capu_context *context, struct allocation *allocation)
+{
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        if (tensor->state.departure != NULL) {
+            departure_cancel(&context->departures, tensor->state.departure);
+        }
+        swap_drop(context, tensor);
+        tensor_list_remove(tensor, RESIDENCY);
+        tensor_list_remove(tensor, CONTENTS);
+        tensors_remove(&context->tensors, tensor);
+    }
+    release_pages(context, allocation);
+    allocation_destroy(context, allocation);
+}
+
+void departures_finish(capu_context *context)
+{
+    struct departures *departures = &context->departures;
+
+    while (departures->leaving.head != NULL) {
+        departure_force(context, departures->leaving.head);
+    }
+    while (departures->copying.head != NULL) {
+        departure_force(context, departures->copying.head);
+    }
+    while (departures->spare != NULL) {
+        struct departure *next = departures->spare->next;
+
+        free(departures->spare);
+        departures->spare = next;
+    }
+}

@@ -1,0 +1,88 @@
+/*
+ * Departures: tensors and freed allocations on their way out.
+ *
+ * The pages of an evicted tensor may be reused only after the last work that touches them. Waiting
+ * for that work when the tensor is evicted would stop the host, so the tensor is queued with the
+ * positions that its last users reach, and its pages are unmapped when those have passed: the
+ * delayed synchronisation of Capuchin (ASPLOS 2020). Until then it can be taken back as it was. A
+ * freed allocation departs in the same way, and a new one of its size can take its place.
+ *
+ * There are two queues, so that what leaves without a copy never waits for a copy.
+ *
+ * Owned by the context's thread.
+ */
+#ifndef CAPU_RUNTIME_DEPARTURE_H
+#define CAPU_RUNTIME_DEPARTURE_H
+
+#include "runtime/tensor/tensors.h"
+
+struct departure_queue;
+
+/* A tensor's span, or a freed allocation. */
+struct departure {
+    struct departure_queue *queue;
+    struct departure *previous;
+    struct departure *next;
+    struct tensor *tensor; /* one of the two is set */
+    struct allocation *allocation;
+    size_t page_count;
+    uint64_t order;                /* counts departures, so that the oldest is waited for first */
+    struct lane_position after[3]; /* it can end once all have passed */
+};
+
+/* First in, first out. */
+struct departure_queue {
+    struct departure *head;
+    struct departure *tail;
+};
+
+struct departures {
+    struct departure_queue copying; /* those that wait for a copy */
+    struct departure_queue leaving; /* those that do not */
+    struct departure *spare;        /* for reuse */
+    size_t leaving_pages;           /* in both queues */
+    uint64_t order;
+};
+
+/* Returns a departure to fill in; NULL: no host memory. It is then appended to a queue, or
+ * recycled. */
+struct departure *departure_take(struct departures *departures);
+void departure_recycle(struct departures *departures, struct departure *departure);
+void departure_append(struct departures *departures, struct departure_queue *queue,
+                      struct departure *departure);
+
+/* Takes a departure out of its queue, because it is cancelled or has ended. */
+void departure_cancel(struct departures *departures, struct departure *departure);
+
+/* Waits for one departure and ends it. */
+capu_status departure_wait(capu_context *context, struct departure *departure);
+
+/* Whether anything departs; and waits for the departure that was queued first. Pre: there is one.
+ */
+bool departures_any(const capu_context *context);
+capu_status departures_wait_oldest(capu_context *context);
+
+/* Ends the departures whose positions have passed. Does not wait. */
+capu_status departures_reap(capu_context *context);
+
+/* Makes sure that the next departure_bury cannot fail. NO_HOST_MEMORY. */
+capu_status departure_reserve(capu_context *context);
+
+/* Starts the departure of a freed allocation whose last use ends at `used`. Pre: departure_reserve.
+ */
+void departure_bury(capu_context *context, struct allocation *allocation,
+                    struct lane_position used);
+
+/* Takes a buried allocation back to serve as a new one of the same address and size. It keeps its
+   pages; its tensor is undefined. */
+void departure_unbury(capu_context *context, struct allocation *allocation);
+
+/* Waits for a buried allocation's departure and ends it. */
+capu_status departure_wait_buried(capu_context *context, struct allocation *allocation);
+
+/* For destroying a context, when all work has finished: the first ends every departure, the second
+   frees an allocation that is still alive. Neither stops at a failure of the device. */
+void departures_finish(capu_context *context);
+void departure_abandon(capu_context *context, struct allocation *allocation);
+
+#endif

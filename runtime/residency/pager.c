@@ -1,0 +1,227 @@
+/* Demand paging of tensors, see pager.h. */
+#include "runtime/residency/pager.h"
+
+#include "base/assert.h"
+#include "runtime/context/failure.h"
+#include "runtime/context/internal.h"
+#include "runtime/residency/leave.h"
+#include "runtime/residency/swap.h"
+#include "runtime/residency/victims.h"
+#include "runtime/strict/strict.h"
+#include "runtime/tensor/order.h"
+
+capu_status pager_evict(capu_context *context, struct tensor *tensor)
+{
+    struct departure *departure = departure_take(&context->departures);
+    bool is_copied = !tensor_is_empty(tensor) && !tensor_on_host(tensor);
+    uint32_t method = tensor_is_empty(tensor)               ? CAPU_METHOD_EMPTY
+                      : is_copied || tensor->state.is_saved ? CAPU_METHOD_SWAP
+                                                            : CAPU_METHOD_CLEAN;
+    struct departure_queue *queue = &context->departures.leaving;
+    capu_status status;
+
+    ASSERT(tensor->state.pages == PAGES_OWN);
+    if (departure == NULL) {
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to note an eviction");
+    }
+    if (is_copied) {
+        status = swap_out(context, tensor, true);
+        if (status != CAPU_OK) {
+            departure_recycle(&context->departures, departure);
+            return status;
+        }
+        queue = &context->departures.copying;
+    }
+    if (method != CAPU_METHOD_SWAP) {
+        traffic_dropped(context, tensor, method);
+    }
+    departure->tensor = tensor;
+    departure->page_count = tensor->page_count;
+    departure->after[0] = tensor->used;
+    departure->after[1] = tensor->left;
+    departure->after[2] = tensor->ready;
+    tensor_state_leaves(tensor, departure);
+    tensor_list_remove(tensor, RESIDENCY);
+    departure_append(&context->departures, queue, departure);
+    tracker_evicted(context, tensor, method);
+    return strict_wait_evicted(context, departure);
+}
+
+/* Gives back the pages of empty slabs, after the work that used them: of all, or of those that the
+   program has not needed for a while. False: none. */
+static bool trim_slabs(capu_context *context, bool is_all, capu_status *status)
+{
+    if (!is_all && slabs_page_count(context->slabs) <= slabs_kept_count(context->slabs)) {
+        return false;
+    }
+    *status = failure_check(context, lane_synchronize(&context->compute),
+                            "waiting for the last use of small tensors");
+    return *status == CAPU_OK && slabs_trim(context->slabs, is_all) > 0;
+}
+
+capu_status pager_leave_guide_for(capu_context *context, size_t page_count)
+{
+    return context->active != NULL && pages_available(context->pages) < page_count
+               ? leave_guide(context)
+               : CAPU_OK;
+}
+
+capu_status pager_make_room(capu_context *context, size_t page_count)
+{
+    capu_status status = pager_leave_guide_for(context, page_count);
+
+    while (status == CAPU_OK && pages_available(context->pages) < page_count) {
+        struct tensor *victim = NULL;
+
+        status = departures_reap(context);
+        if (status != CAPU_OK || pages_available(context->pages) >= page_count) {
+            break;
+        }
+        if (trim_slabs(context, false, &status) || status != CAPU_OK) {
+            continue;
+        }
+        if (pages_available(context->pages) + context->departures.leaving_pages < page_count) {
+            victim = victims_choose(context);
+        }
+        if (victim != NULL) {
+            status = pager_evict(context, victim);
+        } else if (departures_any(context)) {
+            status = departures_wait_oldest(context);
+        } else if (!trim_slabs(context, true, &status) && status == CAPU_OK) {
+            status = failure_set(context, CAPU_OVER_BUDGET,
+                                 "%zu more pages are needed, and nothing is left to evict: "
+                                 "%zu of %zu pages are always resident",
+                                 page_count - pages_available(context->pages),
+                                 context_fixed_pages(context), pages_limit(context->pages));
+        }
+    }
+    return status;
+}
+
+void pager_claim(capu_context *context, struct tensor *tensor)
+{
+    if (tensor->state.departure != NULL) {
+        departure_cancel(&context->departures, tensor->state.departure);
+    }
+    victims_touch(context, tensor);
+}
+
+/* Takes pages for a span. The device may have fewer than the budget, because other programs use it,
+   and that is known only when it refuses one. Then room is made among those that there are. */
+static capu_status take_pages(capu_context *context, struct tensor *tensor)
+{
+    capu_status status = pages_take(context->pages, tensor->page_count, tensor->pages);
+
+    if (status == CAPU_OVER_BUDGET) {
+        status = pager_make_room(context, tensor->page_count);
+        if (status != CAPU_OK) {
+            return status;
+        }
+        status = pages_take(context->pages, tensor->page_count, tensor->pages);
+    }
+    return failure_check(context, status, "taking device memory");
+}
+
+/* Maps new pages to a span. */
+static capu_status map_span(capu_context *context, struct tensor *tensor)
+{
+    capu_status status = take_pages(context, tensor);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
+    if (status != CAPU_OK) {
+        pages_give(context->pages, tensor->pages, tensor->page_count);
+        return failure_check(context, status, "mapping device memory");
+    }
+    TRACKER_ADD(context, map_count, 1);
+    tensor_state_mapped(tensor);
+    timeline_log_take(context, tensor);
+    return CAPU_OK;
+}
+
+static capu_status fill_span(capu_context *context, struct tensor *tensor, unsigned char byte)
+{
+    capu_status status = order_access(&context->compute, tensor, CAPU_WRITE);
+
+    if (status == CAPU_OK) {
+        status = device_fill(context->device, context->compute.stream, tensor->span, byte,
+                             tensor->span_bytes);
+    }
+    if (status == CAPU_OK) {
+        status = tracker_mark_end(context, &tensor->written);
+    }
+    if (status == CAPU_OK) {
+        order_used(tensor, tensor->written);
+    }
+    if (status != CAPU_OK) {
+        failure_quiesce(context,
+                        &context->compute); /* no position says when the fill has finished */
+    }
+    return failure_check(context, status, "filling device memory");
+}
+
+/* Fills the known zeros of a tensor into its pages. It is an op of its own in the record. */
+static capu_status materialise_zeros(capu_context *context, struct tensor *tensor)
+{
+    capu_operand operand = capu_operand_of(tensor->span, tensor->span_bytes, CAPU_WRITE);
+    struct call call = {.kind = CALL_FILL,
+                        .name = "capu_zero",
+                        .is_once = tensor->zeroed == 0 || tensor->zeroed + 1 < context->iteration,
+                        .is_replayable = true,
+                        .operands = &operand,
+                        .operand_count = 1};
+    struct lane_position start;
+    capu_status status = tracker_mark_begin(context, &start);
+    size_t op;
+
+    if (status != CAPU_OK) {
+        return failure_check(context, status, "marking the compute stream");
+    }
+    status = fill_span(context, tensor, 0);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    op = tracker_op(context, &call, true);
+    tracker_access(context, tensor, CAPU_WRITE);
+    tracker_marks(context, op, &call, start, tensor->used);
+    tensor_state_filled(tensor);
+    return CAPU_OK;
+}
+
+/* Starts the copy back. Accesses follow it (order.h). */
+static capu_status fetch(capu_context *context, struct tensor *tensor)
+{
+    capu_status status =
+        failure_check(context, order_all(&context->h2d, tensor), "ordering a copy");
+
+    if (status == CAPU_OK) {
+        status = swap_in(context, tensor);
+    }
+    context->operands.has_waited = context->operands.has_waited || status == CAPU_OK;
+    return status;
+}
+
+capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs_contents)
+{
+    capu_status status = CAPU_OK;
+
+    if (!tensor_is_mapped(tensor)) {
+        ASSERT(pages_available(context->pages) >= tensor->page_count);
+        status = map_span(context, tensor);
+        if (status == CAPU_OK && strict_is_on(context)) {
+            status = fill_span(context, tensor, STRICT_POISON);
+        }
+    }
+    if (status == CAPU_OK && needs_contents && tensor_is_zero(tensor)) {
+        status = materialise_zeros(context, tensor);
+    } else if (status == CAPU_OK && needs_contents && tensor_is_defined(tensor) &&
+               !tensor_on_device(tensor)) {
+        status = fetch(context, tensor);
+    } else if (status == CAPU_OK && !needs_contents && tensor->state.contents == CONTENTS_HOST) {
+        context->traffic.totals.overwritten_bytes += tensor->span_bytes;
+    }
+    victims_touch(context, tensor);
+    return status;
+}

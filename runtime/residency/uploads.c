@@ -1,0 +1,166 @@
+/* Keeping uploads, see uploads.h. */
+#include "runtime/residency/uploads.h"
+
+#include "runtime/context/internal.h"
+
+#include <stdlib.h>
+
+/* Small uploads share blocks. A block that no iteration has used for long is given back, so that
+   uploads of ever other sizes do not collect blocks. */
+enum { ALIGNMENT = 64, LEAST_HALF = 32 << 10, LONG_UNUSED = 64 };
+
+/* Takes a block of the arena. NULL: there is no room. */
+static struct upload_block *take_block(capu_context *context, uint64_t half_bytes)
+{
+    struct upload_block *block = calloc(1, sizeof(*block));
+    capu_status status = block != NULL ? CAPU_NOT_READY : CAPU_NO_HOST_MEMORY;
+
+    while (status == CAPU_NOT_READY) {
+        status = host_arena_take_whole(context->arena, 2 * half_bytes, &block->host);
+        if (status == CAPU_NOT_READY && agent_grow(context->agent, 2 * half_bytes) != CAPU_OK) {
+            break;
+        }
+    }
+    if (status != CAPU_OK) {
+        free(block);
+        return NULL;
+    }
+    block->half_bytes = half_bytes;
+    return block;
+}
+
+/* Adds a block after the current one and makes it current. */
+static bool add_block(capu_context *context, uint64_t bytes)
+{
+    struct uploads *uploads = &context->uploads;
+    struct upload_block *block = NULL;
+
+    if (bytes < LEAST_HALF) {
+        block = take_block(context, LEAST_HALF);
+    }
+    if (block == NULL) {
+        block = take_block(context, bytes);
+    }
+    if (block == NULL) {
+        return false;
+    }
+    if (uploads->current == NULL) {
+        block->next = uploads->first;
+        uploads->first = block;
+    } else {
+        block->next = uploads->current->next;
+        uploads->current->next = block;
+    }
+    uploads->current = block;
+    uploads->offset = 0;
+    uploads->bytes += 2 * block->half_bytes;
+    return true;
+}
+
+/* The block that comes next; NULL: there is none. */
+static struct upload_block *next_block(const struct uploads *uploads)
+{
+    return uploads->current == NULL ? uploads->first : uploads->current->next;
+}
+
+void *uploads_take(capu_context *context, uint64_t bytes)
+{
+    struct uploads *uploads = &context->uploads;
+    unsigned char *memory;
+
+    if (uploads->is_off || context->planning == NULL || !context->in_iteration ||
+        bytes > UINT64_MAX / 4) {
+        return NULL;
+    }
+    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    while (uploads->current == NULL || uploads->current->half_bytes - uploads->offset < bytes) {
+        if (next_block(uploads) != NULL) {
+            uploads->current = next_block(uploads);
+            uploads->offset = 0;
+        } else if (!add_block(context, bytes)) {
+            uploads->is_off = true;
+            return NULL;
+        }
+    }
+    uploads->current->used = context->iteration;
+    memory = uploads->current->host.first.address;
+    memory += context->iteration % 2 * uploads->current->half_bytes + uploads->offset;
+    uploads->offset += bytes;
+    return memory;
+}
+
+/* Gives a block back to the arena, once the work that was enqueued before has finished. */
+static void give_block(capu_context *context, struct upload_block **at)
+{
+    struct upload_block *block = *at;
+
+    *at = block->next;
+    context->uploads.bytes -= 2 * block->half_bytes;
+    host_arena_give(context->arena, &block->host, lane_promise(&context->compute));
+    free(block);
+}
+
+void uploads_turn(capu_context *context)
+{
+    struct uploads *uploads = &context->uploads;
+    struct upload_block **at = &uploads->first;
+
+    uploads->current = NULL;
+    uploads->offset = 0;
+    while (*at != NULL) {
+        if ((*at)->used + LONG_UNUSED < context->iteration) {
+            give_block(context, at);
+        } else {
+            at = &(*at)->next;
+        }
+    }
+}
+
+/* Whether an upload may have to run again in this iteration. */
+static bool are_needed(const capu_context *context)
+{
+    const struct guide *guide = context->owed.guide;
+
+    if (context->uploads.is_held) {
+        return true;
+    }
+    if (!context->in_iteration) {
+        return false;
+    }
+    for (uint32_t i = 0; guide != NULL && i < guide->tensor_count; i++) {
+        const struct owed_entry *entry = &context->owed.entries[i];
+
+        if (owed_is_lost(context, i) && entry->maker > 0 &&
+            (entry->is_source || owed_is_due(context, i)) &&
+            guide->ops[entry->maker - 1].call.kind == CALL_UPLOAD) {
+            return true;
+        }
+    }
+    return context->active != NULL;
+}
+
+bool uploads_give_way(capu_context *context)
+{
+    struct uploads *uploads = &context->uploads;
+
+    if (uploads->first == NULL || are_needed(context)) {
+        return false;
+    }
+    uploads->is_off = true;
+    uploads->current = NULL;
+    while (uploads->first != NULL) {
+        give_block(context, &uploads->first);
+    }
+    return true;
+}
+
+void uploads_finish(struct uploads *uploads)
+{
+    while (uploads->first != NULL) {
+        struct upload_block *next = uploads->first->next;
+
+        free(uploads->first);
+        uploads->first = next;
+    }
+    *uploads = (struct uploads){0};
+}

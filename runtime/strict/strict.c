@@ -1,0 +1,282 @@
+/* The steps of strict mode, see strict.h. */
+#include "runtime/strict/strict.h"
+
+#include "runtime/context/failure.h"
+#include "runtime/tensor/order.h"
+
+#include <string.h>
+
+static bool can_guard(const capu_context *context)
+{
+    return strict_is_on(context) && context->device->capabilities.can_guard;
+}
+
+capu_status strict_guard_device(capu_context *context)
+{
+    return can_guard(context) ? device_guard(context->device) : CAPU_OK;
+}
+
+void strict_guard_slabs(capu_context *context)
+{
+    if (can_guard(context)) {
+        slabs_spread(context->slabs);
+    }
+}
+
+static capu_status poison(capu_context *context, void *address, uint64_t bytes)
+{
+    return device_fill(context->device, context->compute.stream, address, STRICT_POISON, bytes);
+}
+
+capu_status strict_map(capu_context *context, struct tensor *tensor)
+{
+    capu_status status;
+
+    if (!strict_is_on(context)) {
+        return CAPU_OK;
+    }
+    status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
+    if (status == CAPU_OK) {
+        TRACKER_ADD(context, map_count, 1);
+    }
+    return failure_check(context, status, "handing pages over in strict mode");
+}
+
+capu_status strict_poison_mapped(capu_context *context, const struct tensor *tensor)
+{
+    capu_status status;
+
+    if (!strict_is_on(context)) {
+        return CAPU_OK;
+    }
+    status = poison(context, tensor->span, tensor->span_bytes);
+    if (status == CAPU_OK) {
+        status = lane_synchronize(&context->compute);
+    }
+    return failure_check(context, status, "handing pages over in strict mode");
+}
+
+capu_status strict_unmap(capu_context *context, struct tensor *tensor)
+{
+    capu_status status;
+
+    if (!strict_is_on(context)) {
+        return CAPU_OK;
+    }
+    status = order_wait(tensor);
+    if (status == CAPU_OK) {
+        status = device_unmap(context->device, tensor->span, tensor->page_count);
+        TRACKER_ADD(context, unmap_count, 1);
+    }
+    return failure_check(context, status, "giving pages up");
+}
+
+capu_status strict_wait_evicted(capu_context *context, struct departure *departure)
+{
+    return strict_is_on(context) ? departure_wait(context, departure) : CAPU_OK;
+}
+
+bool strict_has_poisoned(const capu_context *context, const struct access *access)
+{
+    return strict_is_on(context) && !access->is_read;
+}
+
+struct poison strict_poison_of(const capu_context *context, size_t access)
+{
+    return poison_of(context->operands.poison_number - access);
+}
+
+static capu_status fill(capu_context *context, const struct poison *pattern, void *address,
+                        uint64_t bytes)
+{
+    uint64_t here;
+
+    for (uint64_t done = 0; done < bytes; done += here) {
+        void *memory;
+
+        here = bytes - done;
+        memory = device_view(context->device, (char *)address + done, &here);
+        if (memory == NULL) {
+            return CAPU_DEVICE_FAILED;
+        }
+        poison_fill(pattern, memory, (char *)address + done, here);
+    }
+    return CAPU_OK;
+}
+
+/* Poisons for an access: with its pattern, where the host can, so that it can be found again. */
+static capu_status poison_access(capu_context *context, size_t access, void *address,
+                                 uint64_t bytes)
+{
+    struct poison pattern = strict_poison_of(context, access);
+
+    return can_guard(context) ? fill(context, &pattern, address, bytes)
+                              : poison(context, address, bytes);
+}
+
+/* What a tensor without contents is not given by this op shows as well. */
+static bool is_begun(const struct access *access)
+{
+    return access->is_partial && !tensor_is_defined(access->tensor);
+}
+
+static capu_status poison_undefined(capu_context *context)
+{
+    const struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
+        const struct access *access = &operands->accesses[i];
+
+        if (is_begun(access)) {
+            status = poison_access(context, i, access->tensor->address, access->tensor->bytes);
+        }
+    }
+    return status;
+}
+
+bool strict_is_poisoned(const capu_context *context, const struct piece *piece)
+{
+    return (piece->role == CAPU_WRITE || piece->role == CAPU_WRITE_DISCARD ||
+            piece->role == CAPU_SCRATCH) &&
+           strict_has_poisoned(context, &context->operands.accesses[piece->access]);
+}
+
+capu_status strict_poison_outputs(capu_context *context)
+{
+    const struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    if (!strict_is_on(context)) {
+        return CAPU_OK;
+    }
+    if (can_guard(context)) {
+        /* This thread writes the patterns: earlier work may still use what it writes to. */
+        status = lane_synchronize(&context->compute);
+    }
+    context->operands.poison_last += context->operands.access_count;
+    context->operands.poison_number = context->operands.poison_last;
+    status = status == CAPU_OK ? poison_undefined(context) : status;
+    for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
+        const struct piece *piece = &operands->pieces[i];
+
+        if (strict_is_poisoned(context, piece)) {
+            status = poison_access(context, piece->access, piece->address, piece->bytes);
+        }
+    }
+    return failure_check(context, status, "poisoning the outputs of an op");
+}
+
+capu_status strict_poison_again(capu_context *context, bool is_other)
+{
+    const struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
+        const struct piece *piece = &operands->pieces[i];
+        struct poison pattern = strict_poison_of(context, piece->access);
+
+        if (operands->accesses[piece->access].recorded != CAPU_WRITE) {
+            continue;
+        }
+        pattern = is_other ? poison_other(&pattern) : pattern;
+        if (piece->role == CAPU_WRITE_CLEARED) {
+            status = device_fill(context->device, context->compute.stream, piece->address, 0,
+                                 piece->bytes);
+        } else if (strict_is_poisoned(context, piece)) {
+            status = fill(context, &pattern, piece->address, piece->bytes);
+        }
+    }
+    return status;
+}
+
+/* FNV-1a, by words: finds accidents, and need not withstand an attack. Words begin at multiples of
+   their size, as pages do, so the sum does not depend on which pages follow each other. */
+uint64_t strict_checksum(const capu_context *context, const struct tensor *tensor)
+{
+    uint64_t sum = 14695981039346656037u;
+    uint64_t here;
+    uint64_t size;
+
+    for (uint64_t done = 0; done < tensor->bytes; done += here) {
+        const unsigned char *memory;
+
+        here = tensor->bytes - done;
+        memory = device_view(context->device, (const char *)tensor->address + done, &here);
+        for (uint64_t at = 0; memory != NULL && at < here; at += size) {
+            uint64_t left = here - at;
+            uint64_t word = 0;
+
+            size = sizeof(word) - ((uintptr_t)tensor->address + done + at) % sizeof(word);
+            size = size < left ? size : left;
+            memcpy(&word, memory + at, (size_t)size);
+            sum = (sum ^ word) * 1099511628211u;
+        }
+    }
+    return sum;
+}
+
+void strict_copy(const capu_context *context, const struct tensor *tensor, unsigned char *memory,
+                 bool is_out)
+{
+    uint64_t here;
+
+    for (uint64_t done = 0; done < tensor->bytes; done += here) {
+        unsigned char *at;
+
+        here = tensor->bytes - done;
+        at = device_view(context->device, (const char *)tensor->address + done, &here);
+        if (at != NULL) {
+            memcpy(is_out ? memory + done : at, is_out ? at : memory + done, here);
+        }
+    }
+}
+
+void strict_poison_scratch(capu_context *context)
+{
+    const struct operands *operands = &context->operands;
+
+    for (size_t i = 0; strict_is_on(context) && i < operands->piece_count; i++) {
+        const struct piece *piece = &operands->pieces[i];
+
+        if (operands->accesses[piece->access].role == CAPU_SCRATCH) {
+            poison(context, piece->address, piece->bytes);
+        }
+    }
+}
+
+void strict_find_results(const capu_context *context, const struct poison *poison, bool own,
+                         const struct tensor *tensor, struct poison_found *found)
+{
+    uint64_t here;
+
+    for (uint64_t done = 0; done < tensor->bytes; done += here) {
+        const char *address = (const char *)tensor->address + done;
+        const void *memory;
+
+        here = tensor->bytes - done;
+        memory = device_view(context->device, address, &here);
+        if (memory != NULL) {
+            poison_find_results(poison, own, memory, address, here, found);
+        }
+    }
+}
+
+capu_status strict_poison_replay(capu_context *context, const struct guide *guide,
+                                 const struct guide_op *op)
+{
+    capu_status status = CAPU_OK;
+
+    if (!strict_is_on(context) || op->call.kind == CALL_FILL) {
+        return CAPU_OK;
+    }
+    for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        const struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
+
+        if (access->role == CAPU_WRITE && tensor != NULL) {
+            status = poison(context, tensor->address, tensor->bytes);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,301 @@
+/* Strangers, see strict_strangers.h. */
+#include "runtime/strict/strict_strangers.h"
+
+#include "base/array.h"
+#include "runtime/strict/strict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW_WORDS 64 /* in an output of so few, one word that comes from a stranger is enough */
+
+/* The part of a tensor that lies in one shared page. */
+struct stranger {
+    struct tensor *tensor;
+    const unsigned char *address;
+    uint64_t bytes;
+    unsigned char *memory; /* the device's, as the library sees it */
+    size_t saved;          /* where its contents are in `saved` */
+};
+
+struct strangers {
+    struct stranger *list;
+    size_t count;
+    size_t capacity;
+    const unsigned char **pages; /* that were searched */
+    size_t page_count;
+    size_t page_capacity;
+    unsigned char *saved;
+    size_t saved_bytes;
+    size_t saved_capacity;
+    uint64_t number; /* the pattern of the first; the others have the next lower numbers */
+};
+
+void strict_strangers_destroy(struct strangers *strangers)
+{
+    if (strangers != NULL) {
+        free(strangers->list);
+        free(strangers->pages);
+        free(strangers->saved);
+        free(strangers);
+    }
+}
+
+static bool is_named(const capu_context *context, const struct tensor *tensor)
+{
+    return tensor->in_op.stamp == context->operands.stamp;
+}
+
+static bool add(capu_context *context, struct tensor *tensor, const unsigned char *start,
+                const unsigned char *end)
+{
+    struct strangers *strangers = context->operands.strangers;
+    struct stranger stranger = {.tensor = tensor, .address = start};
+    uint64_t bytes = (uint64_t)(end - start);
+
+    stranger.bytes = bytes;
+    stranger.memory = device_view(context->device, start, &bytes);
+    stranger.saved = strangers->saved_bytes;
+    if (stranger.memory == NULL) {
+        return true; /* nothing is there that could be touched */
+    }
+    if (!array_reserve(&strangers->list, &strangers->capacity, strangers->count + 1,
+                       sizeof(stranger)) ||
+        !array_reserve(&strangers->saved, &strangers->saved_capacity,
+                       strangers->saved_bytes + stranger.bytes, 1)) {
+        return false;
+    }
+    strangers->list[strangers->count++] = stranger;
+    strangers->saved_bytes += stranger.bytes;
+    return true;
+}
+
+/* Adds the tensors of a page that the op does not name. `tensor` is one of the page. */
+static bool add_page(capu_context *context, struct tensor *tensor, const unsigned char *page)
+{
+    struct strangers *strangers = context->operands.strangers;
+    const unsigned char *page_end = page + context->config.page_bytes;
+
+    for (size_t i = 0; i < strangers->page_count; i++) {
+        if (strangers->pages[i] == page) {
+            return true;
+        }
+    }
+    if (!array_reserve(&strangers->pages, &strangers->page_capacity, strangers->page_count + 1,
+                       sizeof(*strangers->pages))) {
+        return false;
+    }
+    strangers->pages[strangers->page_count++] = page;
+    while (tensor->previous != NULL && tensor_end(tensor->previous) > page) {
+        tensor = tensor->previous;
+    }
+    for (; tensor != NULL && (const unsigned char *)tensor->address < page_end;
+         tensor = tensor->next) {
+        const unsigned char *start = tensor->address;
+        const unsigned char *end = tensor_end(tensor);
+
+        if (!is_named(context, tensor) &&
+            !add(context, tensor, start > page ? start : page, end < page_end ? end : page_end)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool add_pages_of(capu_context *context, struct tensor *tensor)
+{
+    uintptr_t mask = ~(uintptr_t)(context->config.page_bytes - 1);
+    uintptr_t first = (uintptr_t)tensor->address & mask;
+    uintptr_t last = ((uintptr_t)tensor_end(tensor) - 1) & mask;
+
+    if (tensor->allocation->first->next == NULL) {
+        return true; /* never split */
+    }
+    return add_page(context, tensor, (const unsigned char *)first) &&
+           add_page(context, tensor, (const unsigned char *)last);
+}
+
+static bool is_listed(const struct strangers *strangers, const struct tensor *tensor)
+{
+    for (size_t i = 0; i < strangers->count; i++) {
+        if (strangers->list[i].tensor == tensor) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds the tensors of a small allocation. Pre: those that are split from operands are added. */
+static bool add_small(capu_context *context, const void *address)
+{
+    struct tensor *tensor = address != NULL ? tensors_find(&context->tensors, address) : NULL;
+
+    for (; tensor != NULL; tensor = tensor->next) {
+        if (!is_named(context, tensor) && !is_listed(context->operands.strangers, tensor) &&
+            !add(context, tensor, tensor->address, tensor_end(tensor))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Adds what lies before and after a small allocation in its page. */
+static bool add_neighbours(capu_context *context, const struct tensor *tensor)
+{
+    const void *address = tensor->allocation->address;
+
+    return tensor->allocation->page_count > 0 ||
+           (add_small(context, slabs_beside(context->slabs, address, false)) &&
+            add_small(context, slabs_beside(context->slabs, address, true)));
+}
+
+/* Adds all strangers of the op at hand. */
+static bool add_all(capu_context *context)
+{
+    const struct operands *operands = &context->operands;
+    bool is_complete = true;
+
+    for (size_t i = 0; i < operands->access_count && is_complete; i++) {
+        is_complete = add_pages_of(context, operands->accesses[i].tensor);
+    }
+    for (size_t i = 0; i < operands->access_count && is_complete; i++) {
+        is_complete = add_neighbours(context, operands->accesses[i].tensor);
+    }
+    return is_complete;
+}
+
+static struct poison poison_at(const struct strangers *strangers, size_t index)
+{
+    return poison_of(strangers->number - index);
+}
+
+capu_status strict_strangers_hide(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    struct strangers *strangers = operands->strangers;
+
+    if (strangers == NULL) {
+        strangers = calloc(1, sizeof(*strangers));
+        if (strangers == NULL) {
+            return CAPU_NO_HOST_MEMORY;
+        }
+        operands->strangers = strangers;
+    }
+    strangers->count = 0;
+    strangers->page_count = 0;
+    strangers->saved_bytes = 0;
+    if (!add_all(context)) {
+        strangers->count = 0;
+        return CAPU_NO_HOST_MEMORY;
+    }
+    operands->poison_last += strangers->count;
+    strangers->number = operands->poison_last;
+    for (size_t i = 0; i < strangers->count; i++) {
+        const struct stranger *stranger = &strangers->list[i];
+        const struct poison poison = poison_at(strangers, i);
+
+        memcpy(strangers->saved + stranger->saved, stranger->memory, stranger->bytes);
+        poison_fill(&poison, stranger->memory, stranger->address, stranger->bytes);
+    }
+    return CAPU_OK;
+}
+
+bool strict_strangers_any(const capu_context *context)
+{
+    return context->operands.strangers != NULL && context->operands.strangers->count > 0;
+}
+
+/* Compares with the pattern at the start, and the rest with itself, since the pattern repeats. */
+static bool is_unchanged(const struct stranger *stranger, const struct poison *poison)
+{
+    unsigned char start[sizeof(poison->words)];
+    size_t first = stranger->bytes < sizeof(start) ? (size_t)stranger->bytes : sizeof(start);
+
+    poison_fill(poison, start, stranger->address, first);
+    return memcmp(stranger->memory, start, first) == 0 &&
+           memcmp(stranger->memory, stranger->memory + first, stranger->bytes - first) == 0;
+}
+
+const void *strict_strangers_written(const capu_context *context)
+{
+    const struct strangers *strangers = context->operands.strangers;
+
+    for (size_t i = 0; i < strangers->count; i++) {
+        const struct stranger *stranger = &strangers->list[i];
+        const struct poison poison = poison_at(strangers, i);
+
+        if (is_unchanged(stranger, &poison)) {
+            continue;
+        }
+        for (uint64_t at = 0; at < stranger->bytes; at++) {
+            uintptr_t phase = (uintptr_t)(stranger->address + at) % sizeof(poison.words);
+
+            if (stranger->memory[at] != ((const unsigned char *)poison.words)[phase]) {
+                return stranger->address + at;
+            }
+        }
+    }
+    return NULL;
+}
+
+void strict_strangers_show(capu_context *context)
+{
+    const struct strangers *strangers = context->operands.strangers;
+
+    for (size_t i = 0; i < strangers->count; i++) {
+        const struct stranger *stranger = &strangers->list[i];
+
+        memcpy(stranger->memory, strangers->saved + stranger->saved, stranger->bytes);
+    }
+}
+
+/* The first stranger of which a word is in the tensor; SIZE_MAX: none. */
+static uint64_t find_any(const capu_context *context, const struct tensor *tensor)
+{
+    const struct strangers *strangers = context->operands.strangers;
+    uint64_t here;
+
+    for (uint64_t done = 0; done < tensor->bytes; done += here) {
+        const unsigned char *memory;
+
+        here = tensor->bytes - done;
+        memory = device_view(context->device, (const char *)tensor->address + done, &here);
+        for (uint64_t at = 0; memory != NULL && at + sizeof(uint32_t) <= here;
+             at += sizeof(uint32_t)) {
+            uint64_t index;
+            uint32_t word;
+
+            memcpy(&word, memory + at, sizeof(word));
+            if (poison_is_from(word, strangers->number, strangers->count, &index)) {
+                return index;
+            }
+        }
+    }
+    return UINT64_MAX;
+}
+
+/* Random words can look like one of many strangers, but hardly twice like the same. */
+static bool is_in(const capu_context *context, size_t index, const struct tensor *tensor)
+{
+    const struct poison poison = poison_at(context->operands.strangers, index);
+    struct poison_found found = {0};
+
+    strict_find_results(context, &poison, false, tensor, &found);
+    return found.words >= 2 || (found.words == 1 && found.scanned <= FEW_WORDS);
+}
+
+struct tensor *strict_strangers_read(const capu_context *context)
+{
+    const struct operands *operands = &context->operands;
+    const struct strangers *strangers = operands->strangers;
+
+    for (size_t i = 0; strangers->count > 0 && i < operands->access_count; i++) {
+        const struct access *access = &operands->accesses[i];
+        uint64_t index = access->role != CAPU_READ ? find_any(context, access->tensor) : UINT64_MAX;
+
+        if (index < strangers->count && is_in(context, (size_t)index, access->tensor)) {
+            return strangers->list[index].tensor;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,41 @@
+/*
+ * Strangers: tensors that share a page with an operand of the op at hand, but are none of them.
+ *
+ * Pieces that were split from one allocation can be smaller than a page, and access is granted by
+ * pages. So strict mode hides the contents of strangers while an op runs, by poison. If it is
+ * changed after the op, the op has written there; if results of it are in an output, the op has
+ * read there. Only the part of a stranger that lies in a shared page is hidden; the rest is not
+ * open.
+ *
+ * Small allocations share pages, too. They have addresses of their own (slabs_spread), but after
+ * the end of one lies the next one of its page. Only the one before and the one after are hidden.
+ *
+ * Shared pages are always resident, and only the compute lane touches them.
+ *
+ * Owned by the context's thread. All but destroy need a device that can guard, and no work running.
+ */
+#ifndef CAPU_RUNTIME_STRICT_STRANGERS_H
+#define CAPU_RUNTIME_STRICT_STRANGERS_H
+
+#include "runtime/context/internal.h"
+
+/* NULL is fine. */
+void strict_strangers_destroy(struct strangers *strangers);
+
+/* Whether the op at hand has any. */
+bool strict_strangers_any(const capu_context *context);
+
+/* Saves what the strangers of the op at hand hold, and poisons them. NO_HOST_MEMORY: nothing is
+   hidden. */
+capu_status strict_strangers_hide(capu_context *context);
+
+/* The first byte of a stranger that has changed since, or NULL. */
+const void *strict_strangers_written(const capu_context *context);
+
+/* Puts their contents back. They are still remembered for the next function. */
+void strict_strangers_show(capu_context *context);
+
+/* A stranger of which something is in an output of the op, or NULL. */
+struct tensor *strict_strangers_read(const capu_context *context);
+
+#endif

@@ -1,0 +1,412 @@
+/* Watching ops in strict mode, see strict_watch.h. */
+#include "runtime/strict/strict_watch.h"
+
+#include "base/array.h"
+#include "runtime/context/failure.h"
+#include "runtime/strict/strict.h"
+#include "runtime/strict/strict_strangers.h"
+#include "runtime/tensor/lookup.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool can_watch(const capu_context *context)
+{
+    return strict_is_on(context) && context->device->capabilities.can_guard;
+}
+
+/* Whether the op only reads it, in all of its operands. */
+static bool is_only_read(const struct access *access)
+{
+    return access->role == CAPU_READ;
+}
+
+/* Whether an op that may write another tensor can reach this one all the same, because they share
+   pages. */
+static bool shares_pages(const struct tensor *tensor)
+{
+    return !tensor_is_managed(tensor) || tensor->span != tensor->address ||
+           (unsigned char *)tensor->span + tensor->span_bytes < tensor_end(tensor);
+}
+
+/* Whether there are pages at both ends, and so, since these are tensors, everywhere. */
+static bool is_there(capu_context *context, const void *address, uint64_t bytes)
+{
+    uint64_t first = 1;
+    uint64_t last = 1;
+
+    return device_view(context->device, address, &first) != NULL &&
+           device_view(context->device, (const char *)address + bytes - 1, &last) != NULL;
+}
+
+static capu_status reserve_grants(capu_context *context, size_t count)
+{
+    struct operands *operands = &context->operands;
+
+    if (array_reserve(&operands->grants, &operands->grant_capacity, count,
+                      sizeof(*operands->grants))) {
+        return CAPU_OK;
+    }
+    return CAPU_NO_HOST_MEMORY;
+}
+
+capu_status strict_watch_begin(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    capu_status status;
+
+    if (!can_watch(context)) {
+        return CAPU_OK;
+    }
+    status = lane_synchronize(&context->compute);
+    status = status == CAPU_OK ? reserve_grants(context, operands->access_count) : status;
+    for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
+        struct access *access = &operands->accesses[i];
+
+        if (is_only_read(access) && shares_pages(access->tensor)) {
+            access->checksum = strict_checksum(context, access->tensor);
+        }
+        operands->grants[i] = (struct device_grant){
+            .address = access->tensor->address,
+            .bytes = access->tensor->bytes,
+            .is_writable = !is_only_read(access),
+        };
+    }
+    status = status == CAPU_OK ? strict_strangers_hide(context) : status;
+    if (status == CAPU_OK) {
+        status = device_open(context->device, operands->grants, operands->access_count);
+        if (status != CAPU_OK) {
+            strict_strangers_show(context);
+        }
+    }
+    return failure_check(context, status, "opening the operands of an op in strict mode");
+}
+
+static const void *page_of(const capu_context *context, const void *address)
+{
+    return (const void *)((uintptr_t)address & ~(uintptr_t)(context->config.page_bytes - 1));
+}
+
+/* The tensor that an op has touched without naming it. After its end comes the rest of its last
+   page. NULL: none is there. */
+static struct tensor *find_strayed(const capu_context *context, const void *address)
+{
+    struct tensor *tensor = tensors_find(&context->tensors, address);
+
+    return tensor != NULL ? tensor : tensors_find(&context->tensors, page_of(context, address));
+}
+
+/* The tensor whose pages an op has written although it only reads it. NULL: none. */
+static struct tensor *find_written(const capu_context *context, const void *address)
+{
+    const struct operands *operands = &context->operands;
+
+    for (size_t i = 0; i < operands->access_count; i++) {
+        struct tensor *tensor = operands->accesses[i].tensor;
+        const unsigned char *last = tensor_end(tensor) - 1;
+
+        if (is_only_read(&operands->accesses[i]) &&
+            page_of(context, address) >= page_of(context, tensor->address) &&
+            page_of(context, address) <= page_of(context, last)) {
+            return tensor;
+        }
+    }
+    return NULL;
+}
+
+static struct tensor *find_changed(capu_context *context)
+{
+    const struct operands *operands = &context->operands;
+
+    for (size_t i = 0; i < operands->access_count; i++) {
+        const struct access *access = &operands->accesses[i];
+
+        if (is_only_read(access) && shares_pages(access->tensor) &&
+            strict_checksum(context, access->tensor) != access->checksum) {
+            return access->tensor;
+        }
+    }
+    return NULL;
+}
+
+/* Whether the op has read what this piece only writes, or the part of its tensor that has no
+   contents. */
+static bool find_read(capu_context *context, const struct piece *piece,
+                      struct strict_finding *finding)
+{
+    const struct operands *operands = &context->operands;
+    const struct poison poison = strict_poison_of(context, piece->access);
+
+    for (size_t i = 0; i < operands->access_count; i++) {
+        struct poison_found found = {0};
+
+        if (is_only_read(&operands->accesses[i])) {
+            continue;
+        }
+        strict_find_results(context, &poison, i == piece->access, operands->accesses[i].tensor,
+                            &found);
+        if (poison_is_result(&found)) {
+            *finding = (struct strict_finding){
+                .breach = STRICT_READ,
+                .tensor = operands->accesses[piece->access].tensor,
+                .role = piece->role,
+                .result = found.at,
+                .shows_in = operands->accesses[i].tensor,
+            };
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_skipped(capu_context *context, const struct piece *piece,
+                         struct strict_finding *finding)
+{
+    const struct poison poison = strict_poison_of(context, piece->access);
+    const struct poison_range range = {piece->address, piece->bytes};
+    struct poison_found found = {0};
+    uint64_t here;
+
+    for (uint64_t done = 0; piece->role == CAPU_WRITE && done < piece->bytes; done += here) {
+        const char *address = (const char *)piece->address + done;
+        const void *memory;
+
+        here = piece->bytes - done;
+        memory = device_view(context->device, address, &here);
+        if (memory != NULL) {
+            poison_find_unchanged(&poison, &range, memory, address, here, &found);
+        }
+    }
+    if (!poison_is_unchanged(&found)) {
+        return false;
+    }
+    *finding = (struct strict_finding){
+        .breach = STRICT_SKIPPED,
+        .at = found.at,
+        .tensor = context->operands.accesses[piece->access].tensor,
+        .bytes = found.words * sizeof(uint32_t),
+    };
+    return true;
+}
+
+/* Searches the outputs for poison: results of all pieces first, since what was read and written
+   back looks unwritten in part. */
+static void find_poison(capu_context *context, struct strict_finding *finding)
+{
+    const struct operands *operands = &context->operands;
+
+    for (size_t i = 0; i < operands->piece_count; i++) {
+        if (strict_is_poisoned(context, &operands->pieces[i]) &&
+            find_read(context, &operands->pieces[i], finding)) {
+            return;
+        }
+    }
+    for (size_t i = 0; i < operands->piece_count; i++) {
+        if (strict_is_poisoned(context, &operands->pieces[i]) &&
+            find_skipped(context, &operands->pieces[i], finding)) {
+            return;
+        }
+    }
+}
+
+void strict_watch_end(capu_context *context, struct strict_finding *finding)
+{
+    struct device_faults faults;
+    const void *written;
+    bool has_run;
+
+    *finding = (struct strict_finding){0};
+    if (!can_watch(context)) {
+        return;
+    }
+    /* Nothing may be closed while the op still runs. Its failure is reported by the next call that
+       meets it. */
+    failure_quiesce(context, &context->compute);
+    has_run = device_failure(context->device, NULL, 0) == CAPU_OK;
+    if (device_close(context->device, &faults) != CAPU_OK) {
+        return;
+    }
+    written = strict_strangers_written(context);
+    strict_strangers_show(context);
+    faults.strayed = faults.strayed != NULL ? faults.strayed : written;
+    if (faults.strayed != NULL) {
+        finding->breach = STRICT_STRAYED;
+        finding->at = faults.strayed;
+        finding->tensor = find_strayed(context, faults.strayed);
+        return;
+    }
+    finding->at = faults.written;
+    finding->tensor = faults.written != NULL ? find_written(context, faults.written) : NULL;
+    if (has_run && finding->tensor == NULL) {
+        finding->tensor = find_changed(context);
+    }
+    finding->breach = finding->tensor != NULL ? STRICT_CHANGED : STRICT_NOTHING;
+    if (has_run && finding->breach == STRICT_NOTHING) {
+        find_poison(context, finding);
+    }
+    if (has_run && finding->breach == STRICT_NOTHING) {
+        finding->tensor = strict_strangers_read(context);
+        finding->breach = finding->tensor != NULL ? STRICT_STRAYED : STRICT_NOTHING;
+        finding->at = NULL;
+    }
+}
+
+void strict_watch_strayed(const capu_context *context, const struct device_faults *faults,
+                          struct strict_finding *finding)
+{
+    finding->at = faults->strayed != NULL ? faults->strayed : faults->written;
+    finding->tensor = find_strayed(context, finding->at);
+    finding->breach = faults->strayed != NULL ? STRICT_STRAYED : STRICT_TAMPERED;
+    finding->is_again = true;
+}
+
+static unsigned long long offset_in(const struct tensor *tensor, const void *address)
+{
+    return (unsigned long long)((uintptr_t)address - (uintptr_t)tensor->address);
+}
+
+static capu_status report_strayed(capu_context *context, const char *name, const char *again,
+                                  const struct strict_finding *finding)
+{
+    context->lost = CAPU_OP_FAILED;
+    if (finding->tensor == NULL && finding->at == NULL) {
+        return failure_set(
+            context, CAPU_OP_FAILED,
+            "op '%s' reads memory that it does not name, in a page of one of its "
+            "operands: an operand is missing, or the op went past the end of another",
+            name);
+    }
+    if (finding->tensor == NULL) {
+        return failure_set(context, CAPU_OP_FAILED,
+                           "op '%s'%s touched %p, which is in no tensor: it was freed, or the op "
+                           "went past an end",
+                           name, again, finding->at);
+    }
+    if (finding->at == NULL) {
+        return failure_set(context, CAPU_OP_FAILED,
+                           "op '%s'%s touched tensor '%s', which it does not name: what was there "
+                           "shows in its results",
+                           name, again, lookup_name(context, finding->tensor));
+    }
+    return failure_set(context, CAPU_OP_FAILED,
+                       "op '%s'%s touched tensor '%s', offset %llu, which it does not name: an "
+                       "operand is missing, or the op went past the end of another",
+                       name, again, lookup_name(context, finding->tensor),
+                       offset_in(finding->tensor, finding->at));
+}
+
+static capu_status report_changed(capu_context *context, const struct strict_finding *finding)
+{
+    char where[48] = "";
+
+    if (finding->at >= finding->tensor->address &&
+        finding->at < (const void *)tensor_end(finding->tensor)) {
+        snprintf(where, sizeof(where), ", at offset %llu", offset_in(finding->tensor, finding->at));
+    }
+    return failure_set(context, CAPU_INVALID,
+                       "op '%s' has changed '%s', which it says it only reads%s: it updates it, or "
+                       "writes past the end of another operand",
+                       context->operands.name, lookup_name(context, finding->tensor), where);
+}
+
+static capu_status report_tampered(capu_context *context, const struct strict_finding *finding)
+{
+    return failure_set(context, CAPU_INVALID,
+                       "op '%s', run again, has changed '%s', which replays must leave as it is",
+                       context->operands.name,
+                       finding->tensor != NULL ? lookup_name(context, finding->tensor) : "");
+}
+
+capu_status strict_watch_report(capu_context *context, const struct strict_finding *finding)
+{
+    const char *name = context->operands.name;
+
+    switch (finding->breach) {
+    case STRICT_NOTHING:
+        break;
+    case STRICT_STRAYED:
+        return report_strayed(context, name, finding->is_again ? ", run again," : "", finding);
+    case STRICT_CHANGED:
+        return report_changed(context, finding);
+    case STRICT_READ:
+        return failure_set(context, CAPU_INVALID,
+                           "op '%s' reads '%s' before it has written it, which it declares as %s: "
+                           "the NaN that was there is in its result '%s' at offset %llu",
+                           name, lookup_name(context, finding->tensor),
+                           finding->role == CAPU_SCRATCH ? "scratch" : "only written",
+                           lookup_name(context, finding->shows_in),
+                           offset_in(finding->shows_in, finding->result));
+    case STRICT_DEPENDS:
+        return failure_set(context, CAPU_INVALID,
+                           "op '%s' reads an operand before it has written it, which it declares "
+                           "as only written or scratch: with other contents there, its result '%s' "
+                           "differs at offset %llu",
+                           name, lookup_name(context, finding->tensor),
+                           offset_in(finding->tensor, finding->at));
+    case STRICT_VARIES:
+        return failure_set(
+            context, CAPU_INVALID,
+            "op '%s' is not replayable: run again with the same operands and "
+            "arguments, it gives other bytes in '%s', at offset %llu. A plan may run "
+            "it again: put seeds into its arguments, or set CAPU_OP_NOT_REPLAYABLE",
+            name, lookup_name(context, finding->tensor), offset_in(finding->tensor, finding->at));
+    case STRICT_TAMPERED:
+        return report_tampered(context, finding);
+    case STRICT_SKIPPED:
+        return failure_set(context, CAPU_INVALID,
+                           "op '%s' leaves %llu bytes of '%s' unwritten, the first at offset %llu, "
+                           "which it says it writes all of",
+                           name, (unsigned long long)finding->bytes,
+                           lookup_name(context, finding->tensor),
+                           offset_in(finding->tensor, finding->at));
+    }
+    return CAPU_OK;
+}
+
+capu_status strict_watch_replay_begin(capu_context *context, const struct guide *guide,
+                                      const struct guide_op *op)
+{
+    struct operands *operands = &context->operands;
+    size_t count = 0;
+    capu_status status;
+
+    if (!can_watch(context) || op->call.kind != CALL_RUN) {
+        return CAPU_OK;
+    }
+    status = lane_synchronize(&context->compute);
+    status = status == CAPU_OK ? reserve_grants(context, op->accesses.count) : status;
+    for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        const struct guide_tensor *tensor = &guide->tensors[access->tensor];
+
+        if (is_there(context, tensor->address, tensor->bytes)) {
+            operands->grants[count++] = (struct device_grant){
+                .address = (void *)(uintptr_t)tensor->address,
+                .bytes = tensor->bytes,
+                .is_writable = access->role != CAPU_READ,
+            };
+        }
+    }
+    if (status == CAPU_OK) {
+        status = device_open(context->device, operands->grants, count);
+    }
+    return failure_check(context, status, "opening the operands of a replay in strict mode");
+}
+
+capu_status strict_watch_replay_end(capu_context *context, const struct guide_op *op)
+{
+    struct strict_finding finding = {0};
+    struct device_faults faults;
+
+    if (!can_watch(context) || op->call.kind != CALL_RUN) {
+        return CAPU_OK;
+    }
+    (void)lane_synchronize(&context->compute);
+    if (device_close(context->device, &faults) != CAPU_OK ||
+        (faults.strayed == NULL && faults.written == NULL)) {
+        return CAPU_OK;
+    }
+    finding.at = faults.strayed != NULL ? faults.strayed : faults.written;
+    finding.tensor = find_strayed(context, finding.at);
+    return report_strayed(context, op->call.name, ", run again,", &finding);
+}

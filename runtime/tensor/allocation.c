@@ -1,0 +1,89 @@
+/* Allocations as structs, see allocation.h. */
+#include "runtime/tensor/allocation.h"
+
+#include "runtime/context/internal.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+_Static_assert(offsetof(struct tensor, used) == CACHE_LINE_BYTES &&
+                   offsetof(struct tensor, allocation) == 2 * CACHE_LINE_BYTES &&
+                   offsetof(struct tensor, residency) == 3 * CACHE_LINE_BYTES &&
+                   offsetof(struct tensor, span) <= 4 * CACHE_LINE_BYTES,
+               "the groups of a tensor's fields are cache lines");
+
+/* A tensor over `bytes` at `address`; its span is set by the caller. */
+static struct tensor *tensor_create(struct allocation *allocation, void *address, uint64_t bytes,
+                                    size_t page_count)
+{
+    size_t lines = (sizeof(struct tensor) + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES;
+    struct tensor *tensor = aligned_alloc(CACHE_LINE_BYTES, lines * CACHE_LINE_BYTES);
+
+    if (tensor == NULL) {
+        return NULL;
+    }
+    *tensor = (struct tensor){0};
+    tensor->address = address;
+    tensor->bytes = bytes;
+    tensor->allocation = allocation;
+    tensor->is_persistent = true;
+    tensor->page_count = page_count;
+    if (page_count > 0) {
+        tensor->span = address;
+        tensor->span_bytes = bytes;
+        tensor->pages = calloc(page_count, sizeof(*tensor->pages));
+        if (tensor->pages == NULL) {
+            free(tensor);
+            return NULL;
+        }
+    }
+    return tensor;
+}
+
+static void tensor_destroy(struct tensor *tensor)
+{
+    if (tensor != NULL) {
+        free(tensor->pages);
+        free(tensor);
+    }
+}
+
+capu_status allocation_create(capu_context *context, void *address, uint64_t bytes,
+                              size_t page_count, struct allocation **out)
+{
+    struct allocation *allocation = calloc(1, sizeof(*allocation));
+
+    if (allocation == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    allocation->address = address;
+    allocation->bytes = bytes;
+    allocation->page_count = page_count;
+    allocation->first = tensor_create(allocation, address, bytes, page_count);
+    if (allocation->first == NULL || tensors_add(&context->tensors, allocation->first) != CAPU_OK) {
+        tensor_destroy(allocation->first);
+        free(allocation);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    page_census_add(&context->census, allocation);
+    page_census_tensor(&context->census, allocation->first, 1);
+    *out = allocation;
+    return CAPU_OK;
+}
+
+void allocation_destroy(capu_context *context, struct allocation *allocation)
+{
+    struct tensor *tensor = allocation->first;
+
+    while (tensor != NULL) {
+        struct tensor *next = tensor->next;
+
+        page_census_tensor(&context->census, tensor, -1);
+        tensors_forget(&context->tensors, tensor);
+        tensor_destroy(tensor);
+        tensor = next;
+    }
+    page_census_remove(&context->census, allocation, context->in_iteration);
+    free(allocation->edge_pages);
+    free(allocation);
+}
