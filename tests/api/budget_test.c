@@ -4,7 +4,7 @@
  */
 #include "tests/api/net.h"
 
-#include "device/adaptor_fault.h"
+#include "tests/support/adaptor_fault.h"
 
 enum { TENSORS = 4, TENSOR_PAGES = 4, ALL = TENSORS * TENSOR_PAGES };
 

@@ -6,9 +6,9 @@
 #include "tests/api/net.h"
 
 #include "capuchin/graph.h"
-#include "device/adaptor_fault.h"
 #include "tests/fake_cudart/fake_cudart.h"
 #include "tests/fake_cudart/include/cuda_runtime_api.h"
+#include "tests/support/adaptor_fault.h"
 
 enum { BYTES = NET_LAYER_PAGES * (int)RIG_PAGE, MOST = 600, SMALL = 64 };
 

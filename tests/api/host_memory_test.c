@@ -2,8 +2,8 @@
  * The host memory that is taken for evicted tensors, on sim: the report counts all of it, and it is
  * hardly more than what the tensors need.
  */
-#include "device/adaptor_count.h"
 #include "tests/api/steps.h"
+#include "tests/support/adaptor_count.h"
 
 enum { TENSORS = 400, ITERATIONS = 5, LEAST_PAGES = 16, SIZES = 5 };
 

@@ -1,7 +1,7 @@
 /* Iterations: repeated addresses, how far the host runs ahead, labels, uploads and downloads. */
 #include "tests/api/steps.h"
 
-#include "device/adaptor_count.h"
+#include "tests/support/adaptor_count.h"
 
 #include <stdatomic.h>
 #include <time.h>

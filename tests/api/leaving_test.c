@@ -1,7 +1,7 @@
 /* Iterations that leave their plan while memory changes or calls to the device fail. */
 #include "tests/api/net.h"
 
-#include "device/adaptor_fault.h"
+#include "tests/support/adaptor_fault.h"
 
 /* An iteration that overwrites a tensor late ends before that. The tensor is read after iterations,
    so what it held before is recomputed at the end. If that fails, nothing is lost, and

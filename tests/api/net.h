@@ -4,7 +4,7 @@
 
 #include "tests/api/steps.h"
 
-#include "device/adaptor_count.h"
+#include "tests/support/adaptor_count.h"
 
 enum { NET_LAYERS = 8, NET_LAYER_PAGES = 4 };
 

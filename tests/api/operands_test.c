@@ -2,7 +2,7 @@
    scratch, zeros, and reading undefined tensors. */
 #include "tests/api/steps.h"
 
-#include "device/adaptor_count.h"
+#include "tests/support/adaptor_count.h"
 
 START_TEST(interior_addresses_and_zero_bytes_mean_the_rest)
 {

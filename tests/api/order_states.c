@@ -1,9 +1,9 @@
 /* The states of the table of order, see order_states.h. */
 #include "tests/api/order_states.h"
 
-#include "device/adaptor_fault.h"
 #include "runtime/context/internal.h"
 #include "runtime/residency/stock.h"
+#include "tests/support/adaptor_fault.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 
 #include "runtime/residency/pager.h"
 
-#include "device/adaptor_count.h"
+#include "tests/support/adaptor_count.h"
 #include "tests/support/effort.h"
 
 static bool is_in(struct rig *rig, const void *tensor)

@@ -2,7 +2,7 @@
    fails. */
 #include "tests/api/steps.h"
 
-#include "device/adaptor_fault.h"
+#include "tests/support/adaptor_fault.h"
 
 /* A tensor in which each byte depends on its position. */
 static unsigned char *numbered(struct rig *rig, unsigned char *numbers, size_t bytes)

@@ -2,7 +2,7 @@
  * passive and in guided mode; without the option there is none, and nothing is made for one. */
 #include "tests/api/net.h"
 
-#include "device/adaptor_fault.h"
+#include "tests/support/adaptor_fault.h"
 #include "tools/view/view.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* The contract suite over the cuda device on the fake runtime, and adaptors around it. */
 #include "tests/contract/contract.h"
 
-#include "device/adaptor_count.h"
-#include "device/adaptor_fault.h"
-#include "device/adaptor_limit.h"
 #include "tests/fake_cudart/fake_cudart.h"
+#include "tests/support/adaptor_count.h"
+#include "tests/support/adaptor_fault.h"
+#include "tests/support/adaptor_limit.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* The contract suite over host, sim, and every adaptor around both. */
 #include "contract.h"
 
-#include "device/adaptor_count.h"
-#include "device/adaptor_delay.h"
-#include "device/adaptor_fault.h"
-#include "device/adaptor_limit.h"
+#include "tests/support/adaptor_count.h"
+#include "tests/support/adaptor_delay.h"
+#include "tests/support/adaptor_fault.h"
+#include "tests/support/adaptor_limit.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

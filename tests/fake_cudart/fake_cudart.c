@@ -2,7 +2,7 @@
 #include "tests/fake_cudart/fake.h"
 
 #include "base/random.h"
-#include "device/adaptor_delay.h"
+#include "tests/support/adaptor_delay.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  */
 #include "tests/fault/program.h"
 
-#include "device/adaptor_fault.h"
 #include "runtime/plan/planning.h"
+#include "tests/support/adaptor_fault.h"
 #include "tests/support/effort.h"
 #include "tests/support/suite.h"
 

@@ -1,7 +1,7 @@
 /* The steps of random programs, see random_program.h. */
 #include "tests/stress/random_program.h"
 
-#include "device/adaptor_fault.h"
+#include "tests/support/adaptor_fault.h"
 #include "tests/support/effort.h"
 #include "tests/support/suite.h"
 

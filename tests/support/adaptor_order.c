@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "base/table.h"
-#include "device/adaptor.h"
+#include "tests/support/adaptor.h"
 
 #include <pthread.h>
 #include <stdio.h>

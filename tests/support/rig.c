@@ -1,10 +1,10 @@
 /* Contexts for tests, see rig.h. */
 #include "tests/support/rig.h"
 
-#include "device/adaptor_count.h"
-#include "device/adaptor_delay.h"
-#include "device/adaptor_fault.h"
 #include "runtime/context/config.h"
+#include "tests/support/adaptor_count.h"
+#include "tests/support/adaptor_delay.h"
+#include "tests/support/adaptor_fault.h"
 #include "tests/support/mixing.h"
 
 #include <check.h>

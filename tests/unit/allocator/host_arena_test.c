@@ -5,7 +5,7 @@
  */
 #include "allocator/host_arena.h"
 
-#include "device/adaptor_fault.h"
+#include "tests/support/adaptor_fault.h"
 #include "tests/support/malloc_faults.h"
 #include "tests/support/seed.h"
 #include "tests/unit/allocator/valid.h"

@@ -1,7 +1,7 @@
 /* Pages: the budget, reuse, contiguous runs, and a failure of every call. */
 #include "allocator/pages.h"
 
-#include "device/adaptor_fault.h"
+#include "tests/support/adaptor_fault.h"
 #include "tests/support/malloc_faults.h"
 #include "tests/support/seed.h"
 #include "tests/unit/allocator/valid.h"

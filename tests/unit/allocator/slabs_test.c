@@ -2,7 +2,7 @@
    call. */
 #include "allocator/slabs.h"
 
-#include "device/adaptor_fault.h"
+#include "tests/support/adaptor_fault.h"
 #include "tests/support/malloc_faults.h"
 #include "tests/support/seed.h"
 #include "tests/unit/allocator/valid.h"

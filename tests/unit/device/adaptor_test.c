@@ -1,9 +1,9 @@
 /* The adaptors: what each adds to the device inside it. The contract suite checks that they change
    nothing else. */
-#include "device/adaptor_count.h"
-#include "device/adaptor_delay.h"
-#include "device/adaptor_fault.h"
-#include "device/adaptor_limit.h"
+#include "tests/support/adaptor_count.h"
+#include "tests/support/adaptor_delay.h"
+#include "tests/support/adaptor_fault.h"
+#include "tests/support/adaptor_limit.h"
 #include "tests/support/suite.h"
 
 #include <string.h>

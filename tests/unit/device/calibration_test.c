@@ -1,8 +1,8 @@
 /* Calibration: on a simulated link, whose rates are known; what is given stays; nothing is left. */
 #include "device/calibration.h"
 
-#include "device/adaptor_count.h"
-#include "device/adaptor_fault.h"
+#include "tests/support/adaptor_count.h"
+#include "tests/support/adaptor_fault.h"
 #include "tests/support/suite.h"
 
 #define MIB ((uint64_t)1 << 20)

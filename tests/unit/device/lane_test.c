@@ -1,7 +1,7 @@
 /* Lanes: the ring of events, its growth and reuse, and positions. On sim, where times are exact. */
-#include "device/adaptor_count.h"
 #include "device/lane.h"
 #include "device/sim.h"
+#include "tests/support/adaptor_count.h"
 #include "tests/support/suite.h"
 
 #define CHECK_OK(call) ck_assert_int_eq((call), CAPU_OK)

@@ -1,5 +1,5 @@
 /* Counts calls: see adaptor_count.h. */
-#include "device/adaptor_count.h"
+#include "tests/support/adaptor_count.h"
 
 #include <pthread.h>
 #include <stdlib.h>

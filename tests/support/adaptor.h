@@ -7,8 +7,8 @@
  * adaptor may wrap an adaptor. Hooks may be called from two threads at once for host_alloc and
  * host_free, and for failure: state they change needs a lock.
  */
-#ifndef CAPU_DEVICE_ADAPTOR_H
-#define CAPU_DEVICE_ADAPTOR_H
+#ifndef CAPU_TESTS_SUPPORT_ADAPTOR_H
+#define CAPU_TESTS_SUPPORT_ADAPTOR_H
 
 #include "device/device.h"
 

@@ -2,10 +2,10 @@
  * A device that counts the calls to it: calls, failures and bytes per slot; pages, mapped bytes and
  * host memory, now and at their peak. Any thread may read.
  */
-#ifndef CAPU_DEVICE_ADAPTOR_COUNT_H
-#define CAPU_DEVICE_ADAPTOR_COUNT_H
+#ifndef CAPU_TESTS_SUPPORT_ADAPTOR_COUNT_H
+#define CAPU_TESTS_SUPPORT_ADAPTOR_COUNT_H
 
-#include "device/adaptor.h"
+#include "tests/support/adaptor.h"
 
 struct adaptor_counts {
     struct {

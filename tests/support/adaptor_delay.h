@@ -4,8 +4,8 @@
  * that was right only by luck fails. On sim the time passes on the virtual clock. Owned by the
  * device's calling thread.
  */
-#ifndef CAPU_DEVICE_ADAPTOR_DELAY_H
-#define CAPU_DEVICE_ADAPTOR_DELAY_H
+#ifndef CAPU_TESTS_SUPPORT_ADAPTOR_DELAY_H
+#define CAPU_TESTS_SUPPORT_ADAPTOR_DELAY_H
 
 #include "device/device.h"
 

@@ -1,7 +1,7 @@
 /* Limits pages: see adaptor_limit.h. */
-#include "device/adaptor_limit.h"
+#include "tests/support/adaptor_limit.h"
 
-#include "device/adaptor.h"
+#include "tests/support/adaptor.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* The forwarding adaptor: see adaptor.h. */
-#include "device/adaptor.h"
+#include "tests/support/adaptor.h"
 
 #include "base/assert.h"
 

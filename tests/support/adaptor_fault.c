@@ -1,5 +1,5 @@
 /* Injects faults: see adaptor_fault.h. */
-#include "device/adaptor_fault.h"
+#include "tests/support/adaptor_fault.h"
 
 #include "base/random.h"
 #include "device/sim.h"

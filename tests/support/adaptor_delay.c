@@ -1,8 +1,8 @@
 /* Delays work: see adaptor_delay.h. */
-#include "device/adaptor_delay.h"
+#include "tests/support/adaptor_delay.h"
 
 #include "base/random.h"
-#include "device/adaptor.h"
+#include "tests/support/adaptor.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * A device with a limit on the number of pages that exist, whatever the inner device has. With it,
  * tests check a budget at the device table. Owned by the device's calling thread.
  */
-#ifndef CAPU_DEVICE_ADAPTOR_LIMIT_H
-#define CAPU_DEVICE_ADAPTOR_LIMIT_H
+#ifndef CAPU_TESTS_SUPPORT_ADAPTOR_LIMIT_H
+#define CAPU_TESTS_SUPPORT_ADAPTOR_LIMIT_H
 
 #include "device/device.h"
 

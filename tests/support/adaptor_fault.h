@@ -2,10 +2,10 @@
  * A device that fails on purpose: the n-th call of a slot, or of any, or one call in so many from a
  * seed; once or from then on; at the call, or in flight. Any thread.
  */
-#ifndef CAPU_DEVICE_ADAPTOR_FAULT_H
-#define CAPU_DEVICE_ADAPTOR_FAULT_H
+#ifndef CAPU_TESTS_SUPPORT_ADAPTOR_FAULT_H
+#define CAPU_TESTS_SUPPORT_ADAPTOR_FAULT_H
 
-#include "device/adaptor.h"
+#include "tests/support/adaptor.h"
 
 #define ADAPTOR_ANY_SLOT ADAPTOR_SLOT_COUNT
 
