@@ -3,7 +3,7 @@
 #ifndef CAPU_TESTS_API_ORDER_CALLS_H
 #define CAPU_TESTS_API_ORDER_CALLS_H
 
-#include "tests/api/order_world.h"
+#include "tests/api/order/order_world.h"
 
 struct order_call {
     const char *name;

@@ -30,7 +30,7 @@ rejects() {
 for compiler in "${compilers[@]}"; do
     for options in "-std=c++17 -fno-exceptions -fno-rtti" "-std=c++20 -O2"; do
         # shellcheck disable=SC2086 # words on purpose
-        "$compiler" $options "${warnings[@]}" -I"$root/include" "$root/tests/api/cpp_test.cpp" \
+        "$compiler" $options "${warnings[@]}" -I"$root/include" "$root/tests/api/program/cpp_test.cpp" \
             -o "$work/test" -L"$libraries" -Wl,-rpath,"$libraries" -lcapuchin && "$work/test" ||
             { echo "$compiler $options: cpp_test.cpp fails"; status=1; }
     done
@@ -39,12 +39,12 @@ for compiler in "${compilers[@]}"; do
     "$compiler" -Wuseless-cast -Werror -fsyntax-only -x c++ /dev/null 2>/dev/null && styles+=(-Wuseless-cast)
     for standard in c++11 c++17 c++20; do
         "$compiler" -std=$standard "${warnings[@]}" "${styles[@]}" -I"$root/include" \
-            "$root/tests/api/cpp_launchers.cpp" -o "$work/test" -L"$libraries" -Wl,-rpath,"$libraries" \
+            "$root/tests/api/program/cpp_launchers.cpp" -o "$work/test" -L"$libraries" -Wl,-rpath,"$libraries" \
             -lcapuchin && "$work/test" ||
             { echo "$compiler $standard: cpp_launchers.cpp fails"; status=1; }
     done
     "$compiler" -std=c++17 "${warnings[@]}" "${styles[@]}" -I"$root/include" -fsyntax-only \
-        "$root/tests/api/cpp_test.cpp" || { echo "$compiler: cpp_test.cpp has casts"; status=1; }
+        "$root/tests/api/program/cpp_test.cpp" || { echo "$compiler: cpp_test.cpp has casts"; status=1; }
     run='capu_status f(capu_context *c, float *x, const float *y)
         { std::string s; int n = 0; (void)s, (void)n, (void)x, (void)y; return capu::run(c, "f", '
     rejects 'copied byte by byte' "$run {capu::writes(x)}, [=](capu_stream) { x[0] = float(s.size()); }); }"

@@ -2,7 +2,7 @@
 #ifndef CAPU_TESTS_API_ORDER_STATES_H
 #define CAPU_TESTS_API_ORDER_STATES_H
 
-#include "tests/api/order_world.h"
+#include "tests/api/order/order_world.h"
 
 /* What is more than pages and contents. */
 enum order_more {

@@ -1,5 +1,5 @@
 /* The states of the table of order, see order_states.h. */
-#include "tests/api/order_states.h"
+#include "tests/api/order/order_states.h"
 
 #include "runtime/context/internal.h"
 #include "runtime/residency/stock.h"

@@ -1,5 +1,5 @@
 /* The program of the tests of order, see order_world.h. */
-#include "tests/api/order_world.h"
+#include "tests/api/order/order_world.h"
 
 #include "tests/api/hand_plan.h"
 

@@ -9,8 +9,8 @@
  * With ORDER_TABLE=FILE, CK_FORK=no and TEST_EFFORT=100 the test writes the tables to that file.
  * Those for one kind of device come from its test.
  */
-#include "tests/api/order_calls.h"
-#include "tests/api/order_states.h"
+#include "tests/api/order/order_calls.h"
+#include "tests/api/order/order_states.h"
 
 #include "runtime/context/internal.h"
 #include "tests/support/effort.h"

@@ -1,5 +1,5 @@
 /* The calls of the table of order, see order_calls.h. */
-#include "tests/api/order_calls.h"
+#include "tests/api/order/order_calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
