@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := release
-.PHONY: release lib demo demo-fashion demo-parallel demo-unmodified check test test-long bench bench-parallel fuzz seeded-waits coverage kernel-slices gpu-check gpu-bundle install clean help packages-lib packages-build packages-test packages-coverage packages-demo packages-parallel packages-long
+.PHONY: release lib demo demo-fashion demo-parallel demo-unmodified check test test-long bench bench-parallel fuzz seeded-waits rooms coverage kernel-slices gpu-check gpu-bundle install clean help packages-lib packages-build packages-test packages-coverage packages-demo packages-parallel packages-long
 
 release: packages-build ## the library and all programs, optimised, into build/ and build/bin/
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
@@ -47,6 +47,9 @@ fuzz: packages-test ## random programs for a long time (PROGRAMS=20000, SEED=1)
 
 seeded-waits: packages-test ## which suites notice that a wait is missing, one by one (about a minute each)
 	@tests/stress/seeded/waits.sh
+
+rooms: ## how the source is divided: files, folders, includes against their order
+	@scripts/rooms.sh
 
 coverage: packages-test packages-coverage ## the lines and branches of each room that the tests execute
 	@scripts/coverage.sh

@@ -1,0 +1,63 @@
+#!/bin/bash
+# scripts/rooms.sh [TREE]: how the source of a tree (this one) is divided. For each room: its files and their folders, lines per
+# file, includes between folders, and includes that go against their order in tests/rules/directions.sh. Then the ten
+# structs with the most fields, and how often the context is mentioned in each folder of runtime.
+set -u
+rules=$(dirname "$0")/../tests/rules/directions.sh
+cd "${1:-$(dirname "$0")/..}" || exit 2
+
+# sources FOLDER: what is compiled or included in it and below it.
+sources() {
+    find "$1" -name '*.[ch]' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh' | sort
+}
+
+# order ROOM: its folders, the lowest first.
+order() {
+    sed -n "s/^ *folders\[\"$1\"\] = \"\(.*\)\"/\1/p" "$rules"
+}
+
+echo "| room | files | folders | lines per file: median, most | files of most in a folder | includes between folders | upward |"
+echo "| --- | --- | --- | --- | --- | --- | --- |"
+for room in include base device allocator policy runtime parallel kernels examples models interpose shim tools bench tests; do
+    [ -d "$room" ] || continue
+    lines=$(sources "$room" | xargs wc -l | grep -v ' total$' | awk '{ print $1 }' | sort -n)
+    folders=$(sources "$room" | xargs -n 1 dirname | sort | uniq -c | sort -rn)
+    between=$(sources "$room" | xargs grep -HE "^#include \"$room/" /dev/null |
+        awk -v room="$room" -v order="$(order "$room")" '
+            function rank(name,    names, n, i) {
+                n = split(order, names, " ")
+                for (i = 1; i <= n; i++) if (names[i] == name) return i
+                return 0
+            }
+            {
+                split($0, half, ":")
+                from = half[1]
+                to = half[2]
+                sub(/^#include "/, "", to)
+                sub(/^[^\/]*\//, "", from)
+                sub(/^[^\/]*\//, "", to)
+                from = from ~ /\// ? substr(from, 1, index(from, "/") - 1) : ""
+                to = to ~ /\// ? substr(to, 1, index(to, "/") - 1) : ""
+                if (from != to) { between++; if (order != "" && rank(to) > rank(from)) upward++ }
+            }
+            END { printf "%d | %s", between, order != "" ? upward + 0 : "-" }')
+    echo "| \`$room\` | $(wc -l <<<"$lines") | $(wc -l <<<"$folders") | $(awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] ", " all[NR] }' <<<"$lines") | $(awk 'NR == 1 { print $1 }' <<<"$folders") | $between |"
+done
+
+echo
+echo "| struct | fields | file |"
+echo "| --- | --- | --- |"
+for room in include base device allocator policy runtime parallel kernels models interpose shim tools; do
+    [ -d "$room" ] && sources "$room"
+done | xargs awk '
+    /^struct [a-z_]+ \{/ || /^typedef struct [a-z_]* ?\{/ { name = $1 == "typedef" ? $3 : $2; fields = 0; inside = 1; next }
+    inside && /^\}/ { if (name != "") print fields, name, FILENAME; inside = 0 }
+    inside && /;/ { sub(/\/\*.*/, ""); n = gsub(/;/, ";"); fields += n + gsub(/, \**[a-z]/, "&") }' |
+    sort -rn | head -10 | sed -E 's/^([0-9]+) ([^ ]+) (.*)/| `\2` | \1 | `\3` |/'
+
+echo
+echo "| folder of runtime | mentions of capu_context |"
+echo "| --- | --- |"
+find runtime -name '*.[ch]' -exec dirname {} + | sort -u | while read -r folder; do
+    echo "| \`$folder\` | $(find "$folder" -maxdepth 1 -name '*.[ch]' -exec grep -ho 'capu_context \*' {} + | wc -l) |"
+done
