@@ -186,7 +186,7 @@ void random_resize(struct program *program)
         return;
     }
     TRIES(program, status, capu_realloc(program->rig.context, first->address, sizes[0], &address));
-    if (random_is_starved(program, status) || status == CAPU_OVER_BUDGET) {
+    if (random_is_starved(program, status) || status == CAPU_OVER_BUDGET || program->is_lost) {
         return;
     }
     HOLDS(program, status == CAPU_OK);
