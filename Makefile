@@ -30,7 +30,7 @@ demo-unmodified: packages-test release ## run a CUDA program, unmodified, on a d
 check: packages-test ## the quick tests: unit, device contract, API, idioms, rules and documents
 	@scripts/test.sh check
 
-test: packages-test ## all tests, and samples of them under ASan and UBSan and under TSan; at most ten minutes on two cores
+test: packages-test ## all tests, and samples of them under ASan and UBSan and under TSan; about twelve minutes on two cores
 	@scripts/test.sh test
 
 test-long: packages-test packages-long ## the same with far larger samples and 20,000 random programs; at most an hour on two cores
