@@ -15,6 +15,10 @@
 
 #define RIG_PAGE ((uint64_t)4096)
 
+/* A rate for link_bytes_per_s: so fast that copies are hardly throttled, and known, so that it is
+   not measured. */
+#define RIG_FAST_LINK UINT64_C(100000000000)
+
 struct rig_options {
     uint64_t budget_pages;      /* 0: 1024 */
     uint64_t host_budget_bytes; /* 0: none */

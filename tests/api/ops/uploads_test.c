@@ -8,9 +8,6 @@
    processor away meanwhile. Times are measured, and plans follow from them. */
 #define SLOW_LINK UINT64_C(2000000)
 
-/* Known, so that it is not measured. */
-#define FAST_LINK UINT64_C(100000000000)
-
 /* TIGHT: the weights, and the two layers of an op, but no third layer. */
 enum { LAYER_BYTES = NET_LAYER_PAGES * 4096, TIGHT = 4 * NET_LAYER_PAGES - 2 };
 
@@ -362,7 +359,7 @@ START_TEST(an_upload_gets_the_block_of_a_copy_out)
     rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
                                          .budget_pages = 16 + 8 + 9 + 1,
                                          .host_budget_bytes = PAGES(16),
-                                         .link_bytes_per_s = FAST_LINK,
+                                         .link_bytes_per_s = RIG_FAST_LINK,
                                          .is_late = true});
     for (size_t i = 0; i < 5; i++) {
         tensors[i] = step_malloc(&rig, PAGES(pages[i]));

@@ -66,8 +66,6 @@ static const struct hand_action plan[] = {
 
 enum { PATIENCE = 100 }; /* iterations, until one can be captured */
 
-#define FAST_LINK UINT64_C(100000000000)
-
 static capu_status run_and_wait(capu_stream stream, const void *arguments)
 {
     (void)capu_run_waited(1000);
@@ -92,7 +90,7 @@ static size_t ranges_of(const struct device_work *work, struct adaptor_order_ran
 void world_init(struct world *world, struct rig_options options)
 {
     options.is_late = true;
-    options.link_bytes_per_s = FAST_LINK; /* known, so that it is not measured */
+    options.link_bytes_per_s = RIG_FAST_LINK;
     if (options.host_budget_bytes == 0) {
         options.host_budget_bytes = PAGES(64); /* more would be pinned for nothing */
     }
