@@ -6,6 +6,8 @@ set -u
 rules=$(dirname "$0")/../tests/rules/directions.sh
 cd "${1:-$(dirname "$0")/..}" || exit 2
 
+product="include base device allocator policy runtime parallel kernels models interpose shim tools"
+
 # sources FOLDER: what is compiled or included in it and below it.
 sources() {
     find "$1" -name '*.[ch]' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh' | sort
@@ -18,7 +20,7 @@ order() {
 
 echo "| room | files | folders | lines per file: median, most | files of most in a folder | includes between folders | upward |"
 echo "| --- | --- | --- | --- | --- | --- | --- |"
-for room in include base device allocator policy runtime parallel kernels examples models interpose shim tools bench tests; do
+for room in $product examples bench tests; do
     [ -d "$room" ] || continue
     lines=$(sources "$room" | xargs wc -l | grep -v ' total$' | awk '{ print $1 }' | sort -n)
     folders=$(sources "$room" | xargs -n 1 dirname | sort | uniq -c | sort -rn)
@@ -47,7 +49,7 @@ done
 echo
 echo "| struct | fields | file |"
 echo "| --- | --- | --- |"
-for room in include base device allocator policy runtime parallel kernels models interpose shim tools; do
+for room in $product; do
     [ -d "$room" ] && sources "$room"
 done | xargs awk '
     /^struct [a-z_]+ \{/ || /^typedef struct [a-z_]* ?\{/ { name = $1 == "typedef" ? $3 : $2; fields = 0; inside = 1; next }
