@@ -1,9 +1,9 @@
 /*
  * A device: one table of functions that everything above is written against.
  *
- * Three devices implement it (host, sim, cuda), and adaptors wrap any of them to limit, count,
- * delay or fail calls. Callers use the device_... functions below, which check arguments; a slot of
- * the table may rely on them.
+ * Three devices implement it (host, sim, cuda). In tests, adaptors wrap any of them to limit,
+ * count, delay or fail calls. Callers use the device_... functions below, which check arguments; a
+ * slot of the table may rely on them.
  *
  * Every slot states what must hold before (pre) and what holds after success (post). On failure
  * nothing has changed and outputs are untouched. Unless a slot says otherwise it may be called from
