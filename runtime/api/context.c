@@ -3,7 +3,7 @@
 #include "base/size_text.h"
 #include "runtime/context/failure.h"
 #include "runtime/context/internal.h"
-#include "runtime/follow/graph.h"
+#include "runtime/follow/graph_books.h"
 
 #include "runtime/context/config.h"
 #include "runtime/context/device_choice.h"

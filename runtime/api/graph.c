@@ -3,15 +3,15 @@
  *
  * A capture is an iteration like any other until its work is issued: capture.h takes it from there.
  * A launch does what every iteration does at its two ends (iteration.h), and in between nothing but
- * the launch and the bookkeeping of graph.h. It never changes the plan, since the graph is tied to
- * it.
+ * the launch and the bookkeeping of graph_books.h. It never changes the plan, since the graph is
+ * tied to it.
  */
-#include "runtime/follow/graph.h"
+#include "runtime/follow/graph_books.h"
 
 #include "runtime/api/iteration.h"
 #include "runtime/context/failure.h"
 #include "runtime/context/internal.h"
-#include "runtime/follow/capture.h"
+#include "runtime/lanes/capture.h"
 #include "runtime/plan/planning.h"
 #include "runtime/tensor/lookup.h"
 

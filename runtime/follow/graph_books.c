@@ -1,7 +1,7 @@
-/* The state in which a graph begins and ends, see graph.h. */
+/* The state in which a graph begins and ends, see graph_books.h. */
+#include "runtime/follow/graph_books.h"
 #include "base/array.h"
 #include "runtime/context/internal.h"
-#include "runtime/follow/graph.h"
 #include "runtime/residency/contents.h"
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"

@@ -1,5 +1,5 @@
 /* Staging memory: alignment, reuse after a turn and a restart, large requests, the limit. */
-#include "runtime/residency/staging.h"
+#include "runtime/lanes/staging.h"
 
 #include "tests/support/malloc_faults.h"
 #include "tests/support/seed.h"

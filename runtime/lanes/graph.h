@@ -3,7 +3,7 @@
  *
  * A launch skips everything that the runtime does for an iteration, so it must begin in the state
  * in which the capture began, and leave the state in which it ended. Both are noted for each tensor
- * that the iteration touched (graph_books.c).
+ * that the iteration touched (follow/graph_books.h).
  *
  * Owned by the context's thread.
  */
@@ -12,7 +12,7 @@
 
 #include "capuchin/graph.h"
 #include "capuchin/report.h"
-#include "runtime/residency/staging.h"
+#include "runtime/lanes/staging.h"
 #include "runtime/tensor/tensor.h"
 
 /* A tensor that the iteration touched. */
@@ -79,28 +79,5 @@ struct capu_graph {
     capu_eviction *evictions;
     size_t eviction_capacity;
 };
-
-struct record;
-
-/* graph_books.c: frees a graph. Pre: no launch of it is under way. */
-void graph_free(capu_graph *graph);
-
-/* Notes the state in which the iteration under the active guide begins.
-   NO_HOST_MEMORY. */
-capu_status graph_note_begin(capu_graph *graph);
-
-/* Notes the state in which it ended, and its report. Pre: its record has been closed.
-   NO_HOST_MEMORY. */
-capu_status graph_note_end(capu_graph *graph, struct record *record);
-
-/* Whether tensors are as they were at the beginning. NULL: they are. Otherwise the tensor that is
-   not, and *why. */
-struct tensor *graph_find_change(const capu_graph *graph, const char **why);
-
-/* After a launch whose work ends at the position: makes tensors what they were at the end. */
-void graph_settle(capu_graph *graph, struct lane_position end);
-
-/* Fills in the record of a launch. NO_HOST_MEMORY. */
-capu_status graph_fill_record(const capu_graph *graph, struct record *record);
 
 #endif

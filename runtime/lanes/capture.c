@@ -1,9 +1,9 @@
 /* Capturing iterations, see capture.h. */
-#include "runtime/follow/capture.h"
+#include "runtime/lanes/capture.h"
 
 #include "base/array.h"
 #include "runtime/context/internal.h"
-#include "runtime/follow/graph.h"
+#include "runtime/lanes/graph.h"
 
 #include <stdio.h>
 #include <string.h>

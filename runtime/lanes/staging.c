@@ -5,7 +5,7 @@
  * restarted set walks the same chunks again. A program whose iterations are alike therefore finds
  * everything it needs from the fourth iteration on.
  */
-#include "runtime/residency/staging.h"
+#include "runtime/lanes/staging.h"
 
 #include <stddef.h>
 #include <stdlib.h>
