@@ -19,7 +19,7 @@
 #ifndef CAPU_RUNTIME_FEEDBACK_H
 #define CAPU_RUNTIME_FEEDBACK_H
 
-#include "runtime/record/tracker.h"
+#include "runtime/iteration/record.h"
 
 /* The rates that a plan was made for; 0: not known. */
 struct feedback_link {

@@ -23,7 +23,7 @@
 #include "policy/format/plan.h"
 #include "policy/model/hints.h"
 #include "policy/model/trace_index.h"
-#include "runtime/record/tracker.h"
+#include "runtime/iteration/record.h"
 
 /* A stretch of one of the guide's arrays. */
 struct guide_part {

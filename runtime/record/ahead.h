@@ -12,7 +12,7 @@
 #define CAPU_RUNTIME_AHEAD_H
 
 #include "capuchin/context.h"
-#include "runtime/record/record.h"
+#include "runtime/iteration/record.h"
 
 struct tensors;
 

@@ -102,14 +102,6 @@ static bool read_oldest(capu_context *context, enum copy_way way, struct copy_su
     return true;
 }
 
-uint64_t copy_sums_rate(const struct copy_sums *sums, uint64_t latency_ns)
-{
-    uint64_t latency = sums->count * latency_ns;
-    double ns = sums->ns > latency ? (double)(sums->ns - latency) : 1.0;
-
-    return sums->bytes == 0 ? 0 : (uint64_t)((double)sums->bytes * 1e9 / ns);
-}
-
 void copy_times_read(capu_context *context, struct record *record)
 {
     uint64_t latency_ns = context->link.copy_latency_ns;

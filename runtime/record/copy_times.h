@@ -10,19 +10,11 @@
 #define CAPU_RUNTIME_COPY_TIMES_H
 
 #include "capuchin/context.h"
+#include "runtime/iteration/copy_sums.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum copy_way { COPY_OUT, COPY_IN, COPY_WAYS };
-
-/* The copies of one direction. */
-struct copy_sums {
-    uint64_t count;
-    uint64_t bytes;
-    uint64_t ns;
-};
 
 struct copy_time {
     struct device_event *begin; /* NULL: not made; events are used again */
@@ -51,8 +43,5 @@ void copy_times_end(capu_context *context, enum copy_way way);
 /* Adds the copies that have ended since the last call to the record, and their rates to its report.
  */
 void copy_times_read(capu_context *context, struct record *record);
-
-/* Bytes per second beside the latency of each copy; 0: there was no copy. */
-uint64_t copy_sums_rate(const struct copy_sums *sums, uint64_t latency_ns);
 
 #endif

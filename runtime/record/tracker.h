@@ -14,8 +14,8 @@
 #define CAPU_RUNTIME_TRACKER_H
 
 #include "base/array.h"
+#include "runtime/iteration/record.h"
 #include "runtime/record/ahead.h"
-#include "runtime/record/record.h"
 #include "runtime/tensor/tensors.h"
 
 enum { RECORD_COUNT = 3 };

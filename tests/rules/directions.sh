@@ -40,7 +40,7 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         # Within a room, a folder includes itself and those before it. The struct of the context has parts of
         # all of them.
         folders["policy"] = "format model lower place bound search baselines"
-        folders["runtime"] = "context tensor lanes record guide strict residency follow plan op api"
+        folders["runtime"] = "context tensor lanes iteration guide record strict residency follow plan op api"
         folders["interpose"] = "ptx flow image slice period"
         folders["shim"] = "driver core launch graph copies libraries exports"
         folders["tools"] = "output view report predict page options top command"

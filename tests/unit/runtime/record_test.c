@@ -1,5 +1,5 @@
 /* Records: what is packed comes back as it was given, in little memory. */
-#include "runtime/record/record.h"
+#include "runtime/iteration/record.h"
 
 #include "tests/support/malloc_faults.h"
 #include "tests/support/seed.h"

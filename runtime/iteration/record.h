@@ -18,7 +18,7 @@
 #include "capuchin/op.h"
 #include "capuchin/report.h"
 #include "device/lane.h"
-#include "runtime/record/copy_times.h"
+#include "runtime/iteration/copy_sums.h"
 #include "runtime/tensor/call.h"
 #include "runtime/tensor/page_census.h"
 

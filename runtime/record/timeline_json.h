@@ -2,7 +2,7 @@
 #ifndef CAPU_RUNTIME_TIMELINE_JSON_H
 #define CAPU_RUNTIME_TIMELINE_JSON_H
 
-#include "runtime/follow/timeline_log.h"
+#include "runtime/record/timeline_log.h"
 
 /* Begins the line in log->text: everything but tensors and events. Pre: the record's report has its
    times, and the marks on the compute lane are still there. NO_HOST_MEMORY, INVALID (a mark is

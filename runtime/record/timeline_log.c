@@ -1,10 +1,10 @@
 /* Keeping timeline logs, see timeline_log.h. */
-#include "runtime/follow/timeline_log.h"
+#include "runtime/record/timeline_log.h"
 
 #include "base/array.h"
 #include "runtime/context/internal.h"
-#include "runtime/follow/timeline_json.h"
 #include "runtime/guide/page_walk.h"
+#include "runtime/record/timeline_json.h"
 #include "runtime/tensor/lookup.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Writing timeline lines, see timeline_json.h. Written piece by piece: a line has many numbers. */
-#include "runtime/follow/timeline_json.h"
+#include "runtime/record/timeline_json.h"
 
 #include "policy/format/trace.h"
 #include "runtime/context/internal.h"

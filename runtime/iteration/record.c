@@ -1,5 +1,5 @@
 /* Writing and reading what records pack, see record.h. */
-#include "runtime/record/record.h"
+#include "runtime/iteration/record.h"
 
 #include "base/array.h"
 #include "base/assert.h"

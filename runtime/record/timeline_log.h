@@ -18,7 +18,7 @@
 #include "capuchin/context.h"
 #include "policy/format/plan.h"
 #include "policy/format/string_buffer.h"
-#include "runtime/record/record.h"
+#include "runtime/iteration/record.h"
 #include "runtime/tensor/tensor.h"
 
 enum { TIMELINE_LOG_COUNT = 3 };
