@@ -22,7 +22,7 @@ static capu_status check_call(capu_context *context)
     if (status != CAPU_OK) {
         return status;
     }
-    if (context->in_access && context->capture.is_open) {
+    if (context->in_access && context->lanes.capture.is_open) {
         return failure_set(context, CAPU_WRONG_ORDER, "%s while an iteration is captured", call);
     }
     return context->in_access ? CAPU_OK : context_uncaptured(context, call);

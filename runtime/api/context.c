@@ -61,11 +61,11 @@ static capu_status check_captured(capu_context *context, const char *call)
     enum device_capture state = DEVICE_RUNS;
     capu_status status;
 
-    if (!context->device->capabilities.can_capture || context->capture.is_open ||
+    if (!context->lanes.device->capabilities.can_capture || context->lanes.capture.is_open ||
         !context->is_tracking) {
         return CAPU_OK;
     }
-    status = device_capture_state(context->device, context->compute.stream, &state);
+    status = device_capture_state(context->lanes.device, context->lanes.compute.stream, &state);
     if (status != CAPU_OK || state == DEVICE_RUNS) {
         return failure_check(context, status, call);
     }
@@ -93,7 +93,7 @@ capu_status context_uncaptured(capu_context *context, const char *call)
 {
     capu_status status = context_ready(context, call);
 
-    if (status == CAPU_OK && context->capture.is_open) {
+    if (status == CAPU_OK && context->lanes.capture.is_open) {
         return failure_set(context, CAPU_WRONG_ORDER,
                            "%s while an iteration is captured: it would wait, or change what the "
                            "graph names; call it before capu_graph_begin or after capu_graph_end",
@@ -235,15 +235,15 @@ static void explain_lanes(struct device *device, capu_status status, char *text,
 
 static capu_status create_lanes(capu_context *context, char *text, size_t text_bytes)
 {
-    struct device *device = context->device;
+    struct device *device = context->lanes.device;
     capu_status status =
-        lane_init(&context->compute, device, DEVICE_COMPUTE, context->config.stream, true);
+        lane_init(&context->lanes.compute, device, DEVICE_COMPUTE, context->config.stream, true);
 
     if (status == CAPU_OK) {
-        status = lane_init(&context->d2h, device, DEVICE_D2H, NULL, false);
+        status = lane_init(&context->lanes.d2h, device, DEVICE_D2H, NULL, false);
     }
     if (status == CAPU_OK) {
-        status = lane_init(&context->h2d, device, DEVICE_H2D, NULL, false);
+        status = lane_init(&context->lanes.h2d, device, DEVICE_H2D, NULL, false);
     }
     if (status != CAPU_OK) {
         explain_lanes(device, status, text, text_bytes);
@@ -253,7 +253,7 @@ static capu_status create_lanes(capu_context *context, char *text, size_t text_b
 
 static capu_status create_memory(capu_context *context)
 {
-    struct device *device = context->device;
+    struct device *device = context->lanes.device;
     capu_status status = strict_guard_device(context);
 
     if (status == CAPU_OK) {
@@ -275,8 +275,9 @@ static capu_status create_memory(capu_context *context)
 /* For `capuchin top`. Last, so that a context that cannot be created is never seen. */
 static capu_status start_showing(capu_context *context, char *text, size_t text_bytes)
 {
-    const struct device_link *link =
-        context->link.d2h_bytes_per_s != 0 ? &context->link : &context->device->capabilities.link;
+    const struct device_link *link = context->lanes.link.d2h_bytes_per_s != 0
+                                         ? &context->lanes.link
+                                         : &context->lanes.device->capabilities.link;
     struct live_subject subject = {.mode = context->config.mode,
                                    .budget_bytes = context->config.budget_bytes,
                                    .d2h_bytes_per_s = link->d2h_bytes_per_s,
@@ -315,13 +316,13 @@ static void destroy_parts(capu_context *context)
     binding_finish(&context->binding);
     owed_finish(&context->owed);
     agent_destroy(context->agent);
-    lane_finish(&context->h2d);
-    lane_finish(&context->d2h);
-    lane_finish(&context->compute);
+    lane_finish(&context->lanes.h2d);
+    lane_finish(&context->lanes.d2h);
+    lane_finish(&context->lanes.compute);
     timeline_logs_finish(context);
     copy_times_finish(context);
     uploads_finish(&context->uploads);
-    staging_finish(&context->staging);
+    staging_finish(&context->lanes.staging);
     tracker_finish(&context->tracker);
     traffic_finish(&context->traffic);
     operands_finish(&context->operands);
@@ -344,9 +345,9 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
     if (context == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    context->device = device;
+    context->lanes.device = device;
     context->config = *config;
-    staging_init(&context->staging, device);
+    staging_init(&context->lanes.staging, device);
     context->is_page_pinned = config->page_bytes != 0;
     status = complete_config(device, &context->config, text, text_bytes);
     context->full_budget_bytes = context->config.budget_bytes;
@@ -430,7 +431,7 @@ void capu_context_destroy(capu_context *context)
     if (context_present(context) != CAPU_OK) {
         return;
     }
-    device = context->device;
+    device = context->lanes.device;
     config = context->config;
     if (context->lost == CAPU_OK) {
         context->in_access = false;
@@ -445,12 +446,12 @@ void capu_context_destroy(capu_context *context)
 
 const char *capu_context_device(const capu_context *context)
 {
-    return context != NULL ? context->device->capabilities.name : "";
+    return context != NULL ? context->lanes.device->capabilities.name : "";
 }
 
 capu_stream capu_context_stream(const capu_context *context)
 {
-    return context != NULL ? context->compute.stream : NULL;
+    return context != NULL ? context->lanes.compute.stream : NULL;
 }
 
 const capu_config *capu_context_config(const capu_context *context)

@@ -21,7 +21,7 @@
 /* Why no iteration of the context can ever be captured; NULL: some may. */
 static const char *find_obstacle(const capu_context *context)
 {
-    if (!context->device->capabilities.can_capture) {
+    if (!context->lanes.device->capabilities.can_capture) {
         return "the device has none: they are CUDA graphs";
     }
     if (context->planning == NULL) {
@@ -48,14 +48,14 @@ capu_status capu_graph_create(capu_context *context, capu_graph **graph)
     obstacle = find_obstacle(context);
     if (obstacle != NULL) {
         return failure_set(context, CAPU_UNSUPPORTED, "no graphs on '%s': %s",
-                           context->device->capabilities.name, obstacle);
+                           context->lanes.device->capabilities.name, obstacle);
     }
     made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a graph");
     }
     made->context = context;
-    staging_init(&made->staging, context->device);
+    staging_init(&made->staging, context->lanes.device);
     made->next = context->graphs;
     if (made->next != NULL) {
         made->next->previous = made;
@@ -70,11 +70,12 @@ void capu_graph_destroy(capu_graph *graph)
     if (graph == NULL || context_present(graph->context) != CAPU_OK) {
         return;
     }
-    if (graph->context->capture.graph == graph) {
+    if (graph->context->lanes.capture.graph == graph) {
         capture_give_up(graph->context, "the graph was destroyed");
     }
     if (graph->context->lost == CAPU_OK) {
-        failure_quiesce(graph->context, &graph->context->compute); /* launches read its memory */
+        failure_quiesce(graph->context,
+                        &graph->context->lanes.compute); /* launches read its memory */
     }
     graph_free(graph);
 }
@@ -137,7 +138,7 @@ capu_status capu_graph_begin(capu_graph *graph, const char *label)
         graph->placement = context->placement;
         graph->layout = context->layout;
         capture_start(context, graph);
-        context->tracker.open->report.graph = context->capture.is_open;
+        context->tracker.open->report.graph = context->lanes.capture.is_open;
     }
     return status;
 }
@@ -150,7 +151,7 @@ static void note_end(capu_graph *graph, struct record *record)
 
     if (graph->is_ready && graph_note_end(graph, record) != CAPU_OK) {
         graph->is_ready = false;
-        strcpy(context->capture.why, "no host memory to note what it did");
+        strcpy(context->lanes.capture.why, "no host memory to note what it did");
     }
 }
 
@@ -164,11 +165,11 @@ capu_status capu_graph_end(capu_graph *graph)
         return status;
     }
     context = graph->context;
-    if (context->capture.graph != graph) {
+    if (context->lanes.capture.graph != graph) {
         return failure_set(context, CAPU_WRONG_ORDER, "capu_graph_end without capu_graph_begin");
     }
     status = iteration_finish(context, "capu_graph_end");
-    if (status == CAPU_OK && context->capture.is_open) {
+    if (status == CAPU_OK && context->lanes.capture.is_open) {
         status = capture_finish(context);
     }
     if (status != CAPU_OK) {
@@ -182,11 +183,11 @@ capu_status capu_graph_end(capu_graph *graph)
         return status;
     }
     note_end(graph, record);
-    context->capture.graph = NULL;
+    context->lanes.capture.graph = NULL;
     return graph->is_ready
                ? CAPU_OK
                : failure_set(context, CAPU_NOT_READY, "the iteration ran, but not as a graph: %s",
-                             context->capture.why);
+                             context->lanes.capture.why);
 }
 
 /* Whether the graph still fits to the plan and to memory. */
@@ -238,24 +239,25 @@ static capu_status launch(capu_graph *graph, struct label_record *label)
     context->binding.free_count = 0;
     status = graph_fill_record(graph, context->tracker.open);
     if (status == CAPU_OK) {
-        status = lane_follow(&context->compute, lane_newest(&context->d2h));
+        status = lane_follow(&context->lanes.compute, lane_newest(&context->lanes.d2h));
     }
     if (status == CAPU_OK) {
-        status = lane_follow(&context->compute, lane_newest(&context->h2d));
+        status = lane_follow(&context->lanes.compute, lane_newest(&context->lanes.h2d));
     }
     if (status == CAPU_OK) {
-        status = device_graph_launch(context->device, graph->device_graph, context->compute.stream);
+        status = device_graph_launch(context->lanes.device, graph->device_graph,
+                                     context->lanes.compute.stream);
     }
     if (status != CAPU_OK) {
         iteration_cancel(context);
         /* Staging memory has been turned without an iteration: no earlier work may read it now. */
-        failure_quiesce(context, &context->compute);
+        failure_quiesce(context, &context->lanes.compute);
         return failure_check(context, status, "launching a graph");
     }
     graph->launches++;
     status = iteration_close(context);
     if (status == CAPU_OK) {
-        graph_settle(graph, lane_newest(&context->compute));
+        graph_settle(graph, lane_newest(&context->lanes.compute));
     }
     return status;
 }
@@ -317,7 +319,7 @@ static capu_status redirect(capu_graph *graph, const struct graph_upload *upload
                 .bytes = copy->bytes,
             };
 
-            status = device_graph_set_copy_in(graph->context->device, graph->device_graph,
+            status = device_graph_set_copy_in(graph->context->lanes.device, graph->device_graph,
                                               copy->node, &from);
         }
     }

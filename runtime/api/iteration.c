@@ -87,7 +87,7 @@ capu_status iteration_prepare(capu_context *context, const char *call, const cha
     if (context->in_iteration) {
         return failure_set(
             context, CAPU_WRONG_ORDER, "%s while an iteration is open: call %s first", call,
-            context->capture.graph != NULL ? "capu_graph_end" : "capu_iteration_end");
+            context->lanes.capture.graph != NULL ? "capu_graph_end" : "capu_iteration_end");
     }
     interned = names_intern(&context->names, label);
     if (interned == NULL) {
@@ -130,22 +130,22 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
     struct record *record;
     capu_status status;
 
-    retire_copies(&context->d2h);
-    retire_copies(&context->h2d);
+    retire_copies(&context->lanes.d2h);
+    retire_copies(&context->lanes.h2d);
     context->iteration++;
     plan_error = context->active == NULL ? planning_error(context, label->label) : "";
     record = tracker_open(context, label->label, plan_error, is_timed);
     planning_report(context, label, &record->report);
-    status = lane_mark(&context->compute, &record->begin);
+    status = lane_mark(&context->lanes.compute, &record->begin);
     if (status != CAPU_OK) {
         tracker_cancel(context);
         context->iteration--;
         return failure_check(context, status, "marking the compute stream");
     }
-    staging_turn(&context->staging);
+    staging_turn(&context->lanes.staging);
     pages_reset_peak(context->pages);
     context->label = label;
-    context->capture = (struct capture){0};
+    context->lanes.capture = (struct capture){0};
     address_memo_begin(&label->addresses);
     forget_transients(context);
     timeline_log_open(context);
@@ -156,7 +156,7 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
     context->in_iteration = true;
     context->iteration_mark = marks_open(
         MARK_ITERATION, label->label[0] != '\0' ? label->label : NULL, context->iteration);
-    context->unrecorded_ops = 0;
+    context->lanes.unrecorded_ops = 0;
     return CAPU_OK;
 }
 
@@ -201,7 +201,7 @@ static void end(capu_context *context)
 capu_status iteration_close(capu_context *context)
 {
     struct lane_position position;
-    capu_status status = lane_mark(&context->compute, &position);
+    capu_status status = lane_mark(&context->lanes.compute, &position);
 
     if (status != CAPU_OK) {
         return failure_check(context, status, "marking the compute stream");
@@ -231,7 +231,7 @@ capu_status capu_iteration_end(capu_context *context)
     if (status != CAPU_OK) {
         return status;
     }
-    if (context->capture.graph != NULL) {
+    if (context->lanes.capture.graph != NULL) {
         return failure_set(
             context, CAPU_WRONG_ORDER,
             "capu_iteration_end while an iteration is captured: call capu_graph_end");

@@ -30,8 +30,8 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
         tensor_state_zeroed(tensor);
     } else {
         tensor_state_written(tensor);
-        status = device_fill(context->device, context->compute.stream, tensor->address, 0,
-                             tensor->bytes);
+        status = device_fill(context->lanes.device, context->lanes.compute.stream, tensor->address,
+                             0, tensor->bytes);
     }
     if (status == CAPU_OK) {
         status = tracker_mark_end(context, &tensor->used);

@@ -38,10 +38,10 @@ static capu_status clear_added(capu_context *context, struct tensor *tensor, uin
     if (context->config.clear_fresh == 0 || !is_there) {
         return CAPU_OK;
     }
-    status = order_access(&context->compute, tensor, CAPU_WRITE);
+    status = order_access(&context->lanes.compute, tensor, CAPU_WRITE);
     if (status == CAPU_OK) {
-        status = device_fill(context->device, context->compute.stream, tensor_end(tensor) - added,
-                             0, added);
+        status = device_fill(context->lanes.device, context->lanes.compute.stream,
+                             tensor_end(tensor) - added, 0, added);
     }
     if (status == CAPU_OK) {
         status = tracker_mark_end(context, &tensor->written);

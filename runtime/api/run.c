@@ -91,8 +91,9 @@ capu_status capu_access_begin(capu_context *context, const capu_op *op)
     }
     call = call_of(&copy, CALL_ACCESS);
     status = issue_begin(context, &call, &is_planned);
-    if (status == CAPU_OK && context->device->capabilities.runs_on_stream) {
-        status = failure_check(context, lane_synchronize(&context->compute), "waiting for access");
+    if (status == CAPU_OK && context->lanes.device->capabilities.runs_on_stream) {
+        status =
+            failure_check(context, lane_synchronize(&context->lanes.compute), "waiting for access");
         if (status != CAPU_OK) {
             issue_end(context, CALL_ACCESS, is_planned, status);
         }

@@ -144,7 +144,7 @@ static capu_status map_edge(capu_context *context, struct split *split, size_t p
     if (status != CAPU_OK) {
         return failure_check(context, status, "taking a page that two tensors share");
     }
-    status = device_map(context->device, page_address(split, page), &taken, 1);
+    status = device_map(context->lanes.device, page_address(split, page), &taken, 1);
     if (status != CAPU_OK) {
         pages_give(context->pages, &taken, 1);
         return failure_check(context, status, "mapping a page that two tensors share");
@@ -153,8 +153,8 @@ static capu_status map_edge(capu_context *context, struct split *split, size_t p
     *edge = taken;
     context->edge_page_count++;
     if (tensor_is_zero(split->old)) {
-        status = device_fill(context->device, context->compute.stream, page_address(split, page), 0,
-                             split->page_bytes);
+        status = device_fill(context->lanes.device, context->lanes.compute.stream,
+                             page_address(split, page), 0, split->page_bytes);
     }
     return failure_check(context, status, "clearing a page that two tensors share");
 }
@@ -174,12 +174,12 @@ static capu_status map_edges(capu_context *context, struct split *split)
     if (status == CAPU_OK) {
         return CAPU_OK;
     }
-    failure_quiesce(context, &context->compute);
+    failure_quiesce(context, &context->lanes.compute);
     for (size_t page = from; page < end; page++) {
         device_page *edge = &split->allocation->edge_pages[page];
 
         if (*edge != DEVICE_NO_PAGE &&
-            device_unmap(context->device, page_address(split, page), 1) == CAPU_OK) {
+            device_unmap(context->lanes.device, page_address(split, page), 1) == CAPU_OK) {
             pages_give(context->pages, edge, 1);
             *edge = DEVICE_NO_PAGE;
             context->edge_page_count--;
@@ -209,13 +209,13 @@ static capu_status remap(capu_context *context, struct split *split)
 {
     struct tensor *old = split->old;
     size_t done = 0;
-    capu_status status = lane_synchronize(&context->compute);
+    capu_status status = lane_synchronize(&context->lanes.compute);
 
     if (status == CAPU_OK) {
         status = order_wait(old);
     }
     if (status == CAPU_OK) {
-        status = device_unmap(context->device, old->span, old->page_count);
+        status = device_unmap(context->lanes.device, old->span, old->page_count);
     }
     if (status != CAPU_OK) {
         return failure_check(context, status, "splitting a tensor");
@@ -223,7 +223,7 @@ static capu_status remap(capu_context *context, struct split *split)
     while (done < old->page_count) {
         size_t count = run_length(split, done);
 
-        status = device_map(context->device, page_address(split, first_page(split) + done),
+        status = device_map(context->lanes.device, page_address(split, first_page(split) + done),
                             &old->pages[done], count);
         if (status != CAPU_OK) {
             break;
@@ -234,8 +234,8 @@ static capu_status remap(capu_context *context, struct split *split)
         return CAPU_OK;
     }
     status = failure_check(context, status, "splitting a tensor");
-    if ((done > 0 && device_unmap(context->device, old->span, done) != CAPU_OK) ||
-        device_map(context->device, old->span, old->pages, old->page_count) != CAPU_OK) {
+    if ((done > 0 && device_unmap(context->lanes.device, old->span, done) != CAPU_OK) ||
+        device_map(context->lanes.device, old->span, old->pages, old->page_count) != CAPU_OK) {
         context->lost = CAPU_DEVICE_LOST;
         return failure_set(context, CAPU_DEVICE_LOST,
                            "capu_split: the memory of '%s' could not be mapped again; the context "

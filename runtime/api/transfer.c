@@ -94,10 +94,10 @@ static capu_status fill(capu_context *context, const void *from, const void *to)
     if (bytes == 0) {
         return CAPU_OK;
     }
-    return failure_check(
-        context,
-        device_fill(context->device, context->compute.stream, (void *)(uintptr_t)from, 0, bytes),
-        "filling device memory with zeros");
+    return failure_check(context,
+                         device_fill(context->lanes.device, context->lanes.compute.stream,
+                                     (void *)(uintptr_t)from, 0, bytes),
+                         "filling device memory with zeros");
 }
 
 /* The tensor is known to be zero from here on; its always-resident ends are filled at once. */
@@ -120,7 +120,8 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     if (status == CAPU_OK && tensor->span_bytes != tensor->bytes &&
         tracker_mark_end(context, &tensor->used) != CAPU_OK) {
         capture_give_up(context, "zeros cannot be marked");
-        status = failure_check(context, lane_synchronize(&context->compute), "waiting for zeros");
+        status =
+            failure_check(context, lane_synchronize(&context->lanes.compute), "waiting for zeros");
     }
     if (status != CAPU_OK) {
         return status;
@@ -277,7 +278,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
         return CAPU_OK;
     }
     if (status == CAPU_OK) {
-        status = lane_mark(&context->compute, &now);
+        status = lane_mark(&context->lanes.compute, &now);
     }
     if (status == CAPU_OK && tracker_reserve(context, 1, 1, 0) != CAPU_OK) {
         status = CAPU_NO_HOST_MEMORY;
@@ -320,7 +321,8 @@ static capu_status start_download(capu_context *context, const char *name, void 
     status = for_each_part(context, name, from, bytes, download_part, to);
     if (status != CAPU_OK) {
         failure_quiesce(
-            context, &context->compute); /* earlier parts may still write to the caller's memory */
+            context,
+            &context->lanes.compute); /* earlier parts may still write to the caller's memory */
     }
     return status;
 }
@@ -335,7 +337,7 @@ capu_status capu_download(capu_context *context, void *to, const void *from, siz
     capu_status status = start_download(context, "capu_download", to, from, bytes);
 
     return status != CAPU_OK ? status
-                             : failure_check(context, lane_synchronize(&context->compute),
+                             : failure_check(context, lane_synchronize(&context->lanes.compute),
                                              "waiting for a download");
 }
 

@@ -20,8 +20,8 @@ capu_status failure_explain(capu_context *context, capu_status status, const cha
 {
     char text[ERROR_TEXT_BYTES / 2];
 
-    if (device_failure(context->device, text, sizeof(text)) != CAPU_OK) {
-        context->lost = device_failure(context->device, NULL, 0);
+    if (device_failure(context->lanes.device, text, sizeof(text)) != CAPU_OK) {
+        context->lost = device_failure(context->lanes.device, NULL, 0);
         return failure_set(context, context->lost, "%s", text);
     }
     if (status == CAPU_DEVICE_FAILED && text[0] != '\0') {
@@ -35,7 +35,8 @@ void failure_quiesce(capu_context *context, struct lane *lane)
     struct lane_position now;
 
     capture_give_up(context, "a call had to wait for the device");
-    if (lane_synchronize(lane) != CAPU_OK && device_failure(context->device, NULL, 0) == CAPU_OK &&
+    if (lane_synchronize(lane) != CAPU_OK &&
+        device_failure(context->lanes.device, NULL, 0) == CAPU_OK &&
         lane_mark(lane, &now) == CAPU_OK) {
         lane_wait(now);
     }
@@ -43,7 +44,7 @@ void failure_quiesce(capu_context *context, struct lane *lane)
 
 void failure_quiesce_all(capu_context *context)
 {
-    failure_quiesce(context, &context->compute);
-    failure_quiesce(context, &context->d2h);
-    failure_quiesce(context, &context->h2d);
+    failure_quiesce(context, &context->lanes.compute);
+    failure_quiesce(context, &context->lanes.d2h);
+    failure_quiesce(context, &context->lanes.h2d);
 }

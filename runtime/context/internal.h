@@ -13,7 +13,6 @@
 #include "allocator/ranges.h"
 #include "allocator/slabs.h"
 #include "capuchin/capuchin.h"
-#include "device/lane.h"
 #include "device/marks.h"
 #include "runtime/context/agent.h"
 #include "runtime/context/fork_mark.h"
@@ -21,8 +20,7 @@
 #include "runtime/context/structs.h"
 #include "runtime/guide/binding.h"
 #include "runtime/guide/owed.h"
-#include "runtime/lanes/capture.h"
-#include "runtime/lanes/staging.h"
+#include "runtime/lanes/lanes.h"
 #include "runtime/plan/label_records.h"
 #include "runtime/record/copy_times.h"
 #include "runtime/record/live.h"
@@ -93,10 +91,7 @@ struct capu_context {
     bool is_paging;             /* tensors are evicted and brought back */
     struct fork_mark fork_mark;
 
-    struct device *device;
-    struct lane compute;
-    struct lane d2h;
-    struct lane h2d;
+    struct lanes lanes;
 
     struct pages *pages;
     struct ranges *ranges;
@@ -115,7 +110,6 @@ struct capu_context {
     struct timeline_logs timeline_logs;
     struct copy_times copy_times;
     struct traffic traffic;
-    struct staging staging;
     struct uploads uploads;
     struct agent *agent;
     struct live *live; /* what `capuchin top` is shown; NULL: nothing */
@@ -134,20 +128,16 @@ struct capu_context {
     bool in_access;               /* between capu_access_begin and capu_access_end */
     bool access_is_planned;       /* the active guide has that access */
     struct plan_keeper *planning; /* NULL: not in guided mode */
-    struct device_link link;      /* guided mode: what plans are made for */
     bool places_nothing;          /* for tests: plans have no places, also where there is room */
     struct plan_entry *active;    /* whose guide is active; NULL: none */
     struct binding binding;       /* of its guide, or of the one that this iteration has left */
     struct allocation *parked;    /* freed allocations that the guide keeps */
     struct owed owed;             /* in an iteration that has left its guide */
     uint64_t install_ns;          /* spent since the last iteration began */
-    struct capture capture;       /* of the iteration under way */
     capu_graph *graphs;           /* all that there are */
     uint64_t placement;           /* counts plans that became active */
     uint64_t layout;              /* counts tensors that were freed, split or described anew */
     const char *layout_name;      /* of the last one; interned, or a constant */
-
-    uint64_t unrecorded_ops; /* since the compute lane was last retired outside iterations */
 
     capu_status lost; /* OK, or why the context can no longer be used */
     char error[ERROR_TEXT_BYTES];

@@ -62,7 +62,7 @@ static capu_status give_pages(capu_context *context, struct tensor *tensor, bool
     capu_status status = CAPU_OK;
 
     if (bound->is_arriving) {
-        status = failure_check(context, lane_follow(&context->compute, tensor->ready),
+        status = failure_check(context, lane_follow(&context->lanes.compute, tensor->ready),
                                "giving pages up");
         bound->is_arriving = status != CAPU_OK;
     }
@@ -181,7 +181,7 @@ static capu_status drop(capu_context *context, const struct guide_item *item)
 static capu_status bring(capu_context *context, struct tensor *tensor)
 {
     capu_status status =
-        failure_check(context, order_all(&context->h2d, tensor), "ordering a copy");
+        failure_check(context, order_all(&context->lanes.h2d, tensor), "ordering a copy");
 
     if (status == CAPU_OK) {
         status = take_pages(context, tensor);
@@ -243,7 +243,7 @@ static capu_status prefetch(capu_context *context, const struct guide *guide,
                             const struct guide_item *item)
 {
     struct tensor *tensor = tensor_at(context, item->subject);
-    struct lane_position newest = lane_newest(&context->compute);
+    struct lane_position newest = lane_newest(&context->lanes.compute);
     bool has_bytes = tensor_is_defined(tensor) && !tensor_is_zero(tensor);
     bool is_expected;
     capu_status status;
@@ -252,7 +252,7 @@ static capu_status prefetch(capu_context *context, const struct guide *guide,
         return CAPU_NOT_READY;
     }
     if (!has_bytes) {
-        status = follow_previous(context, guide, item->previous, &context->compute);
+        status = follow_previous(context, guide, item->previous, &context->lanes.compute);
         return status != CAPU_OK ? status : take_pages(context, tensor);
     }
     if (!tensor_on_host(tensor)) {
@@ -262,9 +262,10 @@ static capu_status prefetch(capu_context *context, const struct guide *guide,
     if (status != CAPU_OK || is_expected) {
         return status;
     }
-    status = follow_previous(context, guide, item->previous, &context->h2d);
+    status = follow_previous(context, guide, item->previous, &context->lanes.h2d);
     if (status == CAPU_OK) {
-        status = failure_check(context, lane_follow(&context->h2d, newest), "ordering a copy");
+        status =
+            failure_check(context, lane_follow(&context->lanes.h2d, newest), "ordering a copy");
     }
     return status == CAPU_OK ? bring(context, tensor) : status;
 }
@@ -277,7 +278,7 @@ static capu_status follow_copies(capu_context *context, struct tensor *tensor, u
     }
     context->operands.has_waited = context->operands.has_waited ||
                                    (tracker_is_timing(context) && !lane_has_passed(tensor->ready));
-    return failure_check(context, order_access(&context->compute, tensor, role),
+    return failure_check(context, order_access(&context->lanes.compute, tensor, role),
                          "ordering an op after a copy");
 }
 
@@ -329,7 +330,7 @@ static capu_status make_ready(capu_context *context, const struct guide *guide,
     }
     if (takes && previous.count > 0) {
         context->operands.has_waited = true;
-        status = follow_previous(context, guide, previous, &context->compute);
+        status = follow_previous(context, guide, previous, &context->lanes.compute);
     }
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
         struct tensor *tensor = tensor_of(context, &accesses[i], i, purpose);

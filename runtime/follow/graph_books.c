@@ -204,10 +204,10 @@ void graph_free(capu_graph *graph)
     if (graph->next != NULL) {
         graph->next->previous = graph->previous;
     }
-    if (context->capture.graph == graph) {
-        context->capture.graph = NULL;
+    if (context->lanes.capture.graph == graph) {
+        context->lanes.capture.graph = NULL;
     }
-    device_graph_destroy(context->device, graph->device_graph);
+    device_graph_destroy(context->lanes.device, graph->device_graph);
     staging_finish(&graph->staging);
     free(graph->uploads);
     free(graph->copies);

@@ -16,7 +16,7 @@
 
 static capu_status drain(capu_context *context)
 {
-    struct lane *lanes[] = {&context->compute, &context->d2h, &context->h2d};
+    struct lane *lanes[] = {&context->lanes.compute, &context->lanes.d2h, &context->lanes.h2d};
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]) && status == CAPU_OK; i++) {
@@ -199,7 +199,7 @@ static capu_status map_pages(capu_context *context, const struct guide *guide, u
         tensor->pages[p] = context->binding.pages[page_walk_next(&walk)];
     }
     if (starts_resident || !strict_is_on(context)) {
-        status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
+        status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
     }
     return failure_check(context, status, "mapping a plan's tensor");
 }
@@ -243,7 +243,7 @@ static capu_status map_tensors(capu_context *context, struct plan_entry *entry)
 capu_status install_guide(capu_context *context, struct plan_entry *entry)
 {
     const struct guide *guide = entry->guide;
-    uint64_t start = device_now_ns(context->device);
+    uint64_t start = device_now_ns(context->lanes.device);
     uint64_t drained;
     capu_status status;
 
@@ -253,7 +253,7 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to install a plan");
     }
     status = drain(context);
-    drained = device_now_ns(context->device);
+    drained = device_now_ns(context->lanes.device);
     if (status == CAPU_OK) {
         parked_clear(context);
         status = drain(context);
@@ -280,7 +280,7 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
     }
     context->placement++;
     feedback_start(&entry->feedback);
-    entry->change_ns += device_now_ns(context->device) - drained;
-    context->install_ns += device_now_ns(context->device) - start;
+    entry->change_ns += device_now_ns(context->lanes.device) - drained;
+    context->install_ns += device_now_ns(context->lanes.device) - start;
     return CAPU_OK;
 }

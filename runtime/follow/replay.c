@@ -20,8 +20,8 @@ static capu_status clear_ranges(capu_context *context, const struct guide *guide
     for (uint32_t i = 0; i < op->cleared.count && status == CAPU_OK; i++) {
         const struct record_range *range = &guide->cleared[op->cleared.first + i];
 
-        status =
-            device_fill(context->device, context->compute.stream, range->address, 0, range->bytes);
+        status = device_fill(context->lanes.device, context->lanes.compute.stream, range->address,
+                             0, range->bytes);
     }
     return status;
 }
@@ -131,12 +131,12 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
             /* The replay runs all the same. Once it has completed, its start can serve as its end.
              */
             capture_give_up(context, "the end of a replay cannot be marked");
-            status = failure_check(context, lane_synchronize(&context->compute), "a replay");
+            status = failure_check(context, lane_synchronize(&context->lanes.compute), "a replay");
             end = start;
         }
     }
     if (status != CAPU_OK) {
-        failure_quiesce(context, &context->compute);
+        failure_quiesce(context, &context->lanes.compute);
         if (has_written) {
             forget_outputs(context, guide, op);
         }

@@ -16,18 +16,18 @@ capu_status enqueue_stage(capu_context *context, uint64_t bytes, void **memory)
         context->in_iteration && (context->active != NULL || context->owed.guide != NULL);
     capu_status status = CAPU_OK;
 
-    if (context->capture.is_open) {
+    if (context->lanes.capture.is_open) {
         return failure_check(context, capture_stage(context, bytes, memory),
                              "taking memory for a graph");
     }
-    if (!is_kept && staging_is_full(&context->staging, bytes)) {
-        status = lane_synchronize(&context->compute);
+    if (!is_kept && staging_is_full(&context->lanes.staging, bytes)) {
+        status = lane_synchronize(&context->lanes.compute);
         if (status == CAPU_OK) {
-            staging_restart(&context->staging);
+            staging_restart(&context->lanes.staging);
         }
     }
     if (status == CAPU_OK) {
-        status = staging_take(&context->staging, bytes, memory);
+        status = staging_take(&context->lanes.staging, bytes, memory);
     }
     return failure_check(context, status, "taking staging memory");
 }
@@ -62,10 +62,10 @@ static uint64_t replay_bytes(const struct guide *guide, const struct guide_op *o
 
 static capu_status copy_in(capu_context *context, struct device_copy copy)
 {
-    capu_status status =
-        device_copy_in(context->device, context->compute.stream, copy.to, copy.from, copy.bytes);
+    capu_status status = device_copy_in(context->lanes.device, context->lanes.compute.stream,
+                                        copy.to, copy.from, copy.bytes);
 
-    if (status == CAPU_OK && context->capture.is_open) {
+    if (status == CAPU_OK && context->lanes.capture.is_open) {
         status = capture_copied(context, &copy);
     }
     return failure_check(context, status, "uploading");
@@ -101,7 +101,7 @@ static capu_status upload(capu_context *context, unsigned char *operand, struct 
 static capu_status fail_run(capu_context *context, const struct call *call, bool is_replay,
                             capu_status status, capu_status answer)
 {
-    if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
+    if (status == CAPU_OP_FAILED && device_failure(context->lanes.device, NULL, 0) == CAPU_OK) {
         return failure_set(context, CAPU_DEVICE_FAILED,
                            "op '%s' could not be enqueued%s: its run function returned %s",
                            call->name, is_replay ? " again" : "", capu_status_name(answer));
@@ -122,7 +122,7 @@ static inline capu_status run(capu_context *context, const struct call *call,
         .answer = &answer,
         .is_repeated = is_repeated,
     };
-    capu_status status = device_run(context->device, context->compute.stream, &work);
+    capu_status status = device_run(context->lanes.device, context->lanes.compute.stream, &work);
 
     return status == CAPU_OK ? CAPU_OK : fail_run(context, call, is_replay, status, answer);
 }
@@ -149,8 +149,8 @@ capu_status enqueue_again(capu_context *context, const struct call *call, const 
 
 capu_status enqueue_transfer(capu_context *context, const struct call *call, struct host_side host)
 {
-    struct device *device = context->device;
-    capu_stream stream = context->compute.stream;
+    struct device *device = context->lanes.device;
+    capu_stream stream = context->lanes.compute.stream;
     const capu_operand *operands = call->operands;
     void *first = (void *)(uintptr_t)operands[0].address;
     uint64_t bytes = operands[0].bytes;

@@ -10,7 +10,7 @@
 
 static struct lane *lane_at(capu_context *context, size_t index)
 {
-    struct lane *lanes[] = {&context->compute, &context->d2h, &context->h2d};
+    struct lane *lanes[] = {&context->lanes.compute, &context->lanes.d2h, &context->lanes.h2d};
 
     return lanes[index];
 }
@@ -21,8 +21,8 @@ static void note_why(capu_context *context, const char *why)
 {
     char text[CAPTURE_WHY_BYTES / 2] = "";
 
-    (void)device_failure(context->device, text, sizeof(text));
-    snprintf(context->capture.why, sizeof(context->capture.why), "%s%s%s", why,
+    (void)device_failure(context->lanes.device, text, sizeof(text));
+    snprintf(context->lanes.capture.why, sizeof(context->lanes.capture.why), "%s%s%s", why,
              text[0] != '\0' ? ": " : "", text);
 }
 
@@ -32,8 +32,8 @@ static void lose(capu_context *context, capu_status status)
     bool is_discarded = status == CAPU_DEVICE_FAILED;
     char text[ERROR_TEXT_BYTES / 2] = "";
 
-    if (device_failure(context->device, text, sizeof(text)) != CAPU_OK) {
-        context->lost = device_failure(context->device, NULL, 0);
+    if (device_failure(context->lanes.device, text, sizeof(text)) != CAPU_OK) {
+        context->lost = device_failure(context->lanes.device, NULL, 0);
     } else {
         context->lost = is_discarded ? CAPU_OP_FAILED : status;
     }
@@ -51,7 +51,7 @@ static void lose(capu_context *context, capu_status status)
 static capu_status fork_lanes(capu_context *context)
 {
     struct lane_position start;
-    capu_status status = lane_mark(&context->compute, &start);
+    capu_status status = lane_mark(&context->lanes.compute, &start);
 
     for (size_t i = 1; i < LANES && status == CAPU_OK; i++) {
         status = lane_follow(lane_at(context, i), start);
@@ -69,7 +69,7 @@ static capu_status join_lanes(capu_context *context)
 
         status = lane_mark(lane_at(context, i), &last);
         if (status == CAPU_OK) {
-            status = lane_follow(&context->compute, last);
+            status = lane_follow(&context->lanes.compute, last);
         }
     }
     return status;
@@ -79,10 +79,11 @@ static capu_status join_lanes(capu_context *context)
 static capu_status launch(capu_context *context, struct device_graph *graph)
 {
     struct lane_position done;
-    capu_status status = device_graph_launch(context->device, graph, context->compute.stream);
+    capu_status status =
+        device_graph_launch(context->lanes.device, graph, context->lanes.compute.stream);
 
     if (status == CAPU_OK) {
-        status = lane_mark_untimed(&context->compute, &done);
+        status = lane_mark_untimed(&context->lanes.compute, &done);
     }
     for (size_t i = 1; i < LANES && status == CAPU_OK; i++) {
         struct lane_position mark;
@@ -101,9 +102,9 @@ static capu_status run_recorded(capu_context *context, struct device_graph **gra
 {
     capu_status joined = join_lanes(context);
     capu_status status =
-        device_capture_end(context->device, context->compute.stream, graph, is_updated);
+        device_capture_end(context->lanes.device, context->lanes.compute.stream, graph, is_updated);
 
-    context->capture.is_open = false;
+    context->lanes.capture.is_open = false;
     for (size_t i = 0; i < LANES; i++) {
         lane_capture_end(lane_at(context, i));
     }
@@ -115,23 +116,23 @@ void capture_start(capu_context *context, capu_graph *graph)
 {
     capu_status status = CAPU_OK;
 
-    context->capture = (struct capture){.graph = graph};
+    context->lanes.capture = (struct capture){.graph = graph};
     graph->is_ready = false;
     graph->upload_count = 0;
     graph->copy_count = 0;
     graph->zeroed_count = 0;
     staging_turn(&graph->staging);
     for (size_t i = 1; i < LANES && status == CAPU_OK; i++) {
-        status = lane_follow(&context->compute, lane_newest(lane_at(context, i)));
+        status = lane_follow(&context->lanes.compute, lane_newest(lane_at(context, i)));
     }
     if (status == CAPU_OK) {
-        status = device_capture_begin(context->device, context->compute.stream);
+        status = device_capture_begin(context->lanes.device, context->lanes.compute.stream);
     }
     if (status != CAPU_OK) {
         note_why(context, "the device does not begin a capture");
         return;
     }
-    context->capture.is_open = true;
+    context->lanes.capture.is_open = true;
     for (size_t i = 0; i < LANES; i++) {
         lane_capture_begin(lane_at(context, i));
     }
@@ -142,7 +143,7 @@ void capture_start(capu_context *context, capu_graph *graph)
 
 capu_status capture_finish(capu_context *context)
 {
-    capu_graph *graph = context->capture.graph;
+    capu_graph *graph = context->lanes.capture.graph;
     bool is_updated = false;
     capu_status status = run_recorded(context, &graph->device_graph, &is_updated);
 
@@ -164,12 +165,12 @@ void capture_give_up(capu_context *context, const char *why)
     bool is_updated;
     capu_status status;
 
-    if (!context->capture.is_open) {
+    if (!context->lanes.capture.is_open) {
         return;
     }
     note_why(context, why);
     status = run_recorded(context, &part, &is_updated);
-    device_graph_destroy(context->device, part);
+    device_graph_destroy(context->lanes.device, part);
     if (status != CAPU_OK) {
         lose(context, status);
     }
@@ -177,13 +178,13 @@ void capture_give_up(capu_context *context, const char *why)
 
 capu_status capture_stage(capu_context *context, uint64_t bytes, void **memory)
 {
-    return staging_take(&context->capture.graph->staging, bytes, memory);
+    return staging_take(&context->lanes.capture.graph->staging, bytes, memory);
 }
 
 capu_status capture_upload(capu_context *context, const void *to, uint64_t bytes,
                            unsigned char **memory)
 {
-    capu_graph *graph = context->capture.graph;
+    capu_graph *graph = context->lanes.capture.graph;
     struct graph_upload upload = {.to = to, .bytes = bytes, .launches = graph->launches};
 
     if (!array_reserve(&graph->uploads, &graph->upload_capacity, graph->upload_count + 1,
@@ -206,9 +207,9 @@ capu_status capture_upload(capu_context *context, const void *to, uint64_t bytes
 
 void capture_zeroed(capu_context *context, struct tensor *tensor)
 {
-    capu_graph *graph = context->capture.graph;
+    capu_graph *graph = context->lanes.capture.graph;
 
-    if (!context->capture.is_open) {
+    if (!context->lanes.capture.is_open) {
         return;
     }
     if (!array_reserve(&graph->zeroed, &graph->zeroed_capacity, graph->zeroed_count + 1,
@@ -237,7 +238,7 @@ static size_t find_upload(const capu_graph *graph, const struct device_copy *cop
 
 capu_status capture_copied(capu_context *context, const struct device_copy *copy)
 {
-    capu_graph *graph = context->capture.graph;
+    capu_graph *graph = context->lanes.capture.graph;
     struct graph_copy *entry;
     uint64_t offset = 0;
     size_t upload = find_upload(graph, copy, &offset);
@@ -258,5 +259,6 @@ capu_status capture_copied(capu_context *context, const struct device_copy *copy
     entry->offset = offset;
     entry->to = copy->to;
     entry->bytes = copy->bytes;
-    return device_capture_node(context->device, context->compute.stream, &entry->fresh_node);
+    return device_capture_node(context->lanes.device, context->lanes.compute.stream,
+                               &entry->fresh_node);
 }

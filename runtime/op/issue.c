@@ -55,7 +55,7 @@ static capu_status begin_untracked(capu_context *context, const struct call *cal
 
         if (operand->role == CAPU_WRITE_CLEARED) {
             status =
-                device_fill(context->device, context->compute.stream,
+                device_fill(context->lanes.device, context->lanes.compute.stream,
                             (void *)(uintptr_t)operand->address, 0, valid_bytes(context, operand));
         }
     }
@@ -165,7 +165,7 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
         host.kept = NULL;
         context->operands.call.is_replayable = false;
     }
-    if (call->kind == CALL_UPLOAD && context->capture.is_open) {
+    if (call->kind == CALL_UPLOAD && context->lanes.capture.is_open) {
         status = failure_check(
             context,
             capture_upload(context,

@@ -178,7 +178,7 @@ void operands_abort(capu_context *context, bool is_planned, bool has_written)
     struct operands *operands = &context->operands;
 
     capture_give_up(context, "an op failed");
-    failure_quiesce(context, &context->compute);
+    failure_quiesce(context, &context->lanes.compute);
     for (size_t i = 0; i < operands->piece_count; i++) {
         const struct piece *piece = &operands->pieces[i];
         const struct access *access = &operands->accesses[piece->access];
@@ -207,8 +207,8 @@ static capu_status prepare_pieces(capu_context *context)
         const struct piece *piece = &operands->pieces[i];
 
         if (piece->role == CAPU_WRITE_CLEARED) {
-            status = device_fill(context->device, context->compute.stream, piece->address, 0,
-                                 piece->bytes);
+            status = device_fill(context->lanes.device, context->lanes.compute.stream,
+                                 piece->address, 0, piece->bytes);
         }
     }
     return failure_check(context, status, "clearing an operand");
@@ -388,7 +388,7 @@ static bool is_cleared_again(const struct operands *operands, const struct piece
 static capu_status mark_end(capu_context *context, bool is_planned, struct lane_position *end)
 {
     if (is_planned && !tracker_is_timing(context) && !executor_is_followed(context)) {
-        *end = lane_promise(&context->compute);
+        *end = lane_promise(&context->lanes.compute);
         return CAPU_OK;
     }
     return tracker_mark_end(context, end);
@@ -407,7 +407,7 @@ capu_status operands_end(capu_context *context, bool is_planned)
         /* The op is enqueued and cannot be undone. Once it has finished, its start serves as its
          * end. */
         capture_give_up(context, "the end of an op cannot be marked");
-        status = lane_synchronize(&context->compute);
+        status = lane_synchronize(&context->lanes.compute);
         if (status != CAPU_OK) {
             failure_check(context, status, operands->name);
             context->lost = context->lost != CAPU_OK ? context->lost : CAPU_DEVICE_LOST;

@@ -18,7 +18,7 @@ capu_status settle_records(capu_context *context)
 
 capu_status settle_work(capu_context *context)
 {
-    struct lane *lanes[] = {&context->compute, &context->d2h, &context->h2d};
+    struct lane *lanes[] = {&context->lanes.compute, &context->lanes.d2h, &context->lanes.h2d};
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]) && status == CAPU_OK; i++) {
@@ -38,8 +38,8 @@ capu_status settle_work(capu_context *context)
     for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
         lane_retire((struct lane_position){.lane = lanes[i], .sequence = lanes[i]->marked});
     }
-    staging_restart(&context->staging);
-    context->unrecorded_ops = 0;
+    staging_restart(&context->lanes.staging);
+    context->lanes.unrecorded_ops = 0;
     return CAPU_OK;
 }
 
@@ -60,7 +60,7 @@ capu_status settle_call(capu_context *context)
         }
         settle_records(context);
     } else {
-        if (++context->unrecorded_ops < UNRECORDED_LIMIT) {
+        if (++context->lanes.unrecorded_ops < UNRECORDED_LIMIT) {
             return CAPU_OK;
         }
         settle_work(context);

@@ -306,8 +306,8 @@ static capu_status fill(capu_context *context, const struct record *record, bool
     }
     job->machine = job->trace.machine;
     job->next = job->machine;
-    job->duplex =
-        (struct duplex){context->link.d2h_duplex_bytes_per_s, context->link.h2d_duplex_bytes_per_s};
+    job->duplex = (struct duplex){context->lanes.link.d2h_duplex_bytes_per_s,
+                                  context->lanes.link.h2d_duplex_bytes_per_s};
     job->preserve = keeps_contents ? PRESERVE_ALL : PRESERVE_UNREAD;
     job->planner = planner_find(context->config.planner);
     job->effort = efforts[context->config.effort];

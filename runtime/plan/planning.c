@@ -26,7 +26,8 @@ struct plan_keeper {
 
 static capu_status measure_link(capu_context *context)
 {
-    capu_status status = device_choice_measure(context->device, &context->config, &context->link);
+    capu_status status =
+        device_choice_measure(context->lanes.device, &context->config, &context->lanes.link);
 
     return failure_check(context, status, "measuring the link between device and host");
 }
@@ -362,7 +363,7 @@ static capu_status wait_for_plan(capu_context *context, const char *label, uint6
     capu_status status = CAPU_OK;
 
     if (job == NULL) {
-        status = failure_check(context, lane_synchronize(&context->compute),
+        status = failure_check(context, lane_synchronize(&context->lanes.compute),
                                "waiting for an iteration to plan for");
         if (status == CAPU_OK) {
             status = tracker_settle(context);
@@ -413,10 +414,10 @@ static void wait_for_stage(capu_context *context, const char *label, uint64_t si
     bool is_moving = true;
 
     while (job != NULL && is_moving && is_worth_waiting(*job, end)) {
-        uint64_t before = device_now_ns(context->device);
+        uint64_t before = device_now_ns(context->lanes.device);
 
         nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
-        is_moving = device_now_ns(context->device) != before;
+        is_moving = device_now_ns(context->lanes.device) != before;
     }
     take_jobs(context);
 }
@@ -510,9 +511,9 @@ static capu_status leave(capu_context *context, uint64_t *change_ns)
     capu_status status;
 
     failure_quiesce_all(context);
-    start = device_now_ns(context->device);
+    start = device_now_ns(context->lanes.device);
     status = leave_guide(context);
-    *change_ns += device_now_ns(context->device) - start;
+    *change_ns += device_now_ns(context->lanes.device) - start;
     return status;
 }
 

@@ -13,8 +13,8 @@ void copy_times_finish(capu_context *context)
         struct copy_time *times = context->copy_times.ways[way].times;
 
         for (size_t i = 0; i < context->copy_times.ways[way].capacity; i++) {
-            device_event_destroy(context->device, times[i].begin);
-            device_event_destroy(context->device, times[i].end);
+            device_event_destroy(context->lanes.device, times[i].begin);
+            device_event_destroy(context->lanes.device, times[i].end);
         }
         free(times);
     }
@@ -49,10 +49,10 @@ static bool grow(struct copy_times *copies, enum copy_way way)
 
 static bool mark(capu_context *context, enum copy_way way, struct device_event **event)
 {
-    const struct lane *lane = way == COPY_OUT ? &context->d2h : &context->h2d;
+    const struct lane *lane = way == COPY_OUT ? &context->lanes.d2h : &context->lanes.h2d;
 
-    return (*event != NULL || device_event_create(context->device, true, event) == CAPU_OK) &&
-           device_event_record(context->device, *event, lane->stream) == CAPU_OK;
+    return (*event != NULL || device_event_create(context->lanes.device, true, event) == CAPU_OK) &&
+           device_event_record(context->lanes.device, *event, lane->stream) == CAPU_OK;
 }
 
 void copy_times_begin(capu_context *context, enum copy_way way, uint64_t bytes)
@@ -89,10 +89,11 @@ static bool read_oldest(capu_context *context, enum copy_way way, struct copy_su
     const struct copy_time *time = time_at(copies, way, 0);
     uint64_t ns = 0;
 
-    if (copies->ways[way].count == 0 || device_event_query(context->device, time->end) != CAPU_OK) {
+    if (copies->ways[way].count == 0 ||
+        device_event_query(context->lanes.device, time->end) != CAPU_OK) {
         return false;
     }
-    if (device_event_elapsed(context->device, time->begin, time->end, &ns) == CAPU_OK) {
+    if (device_event_elapsed(context->lanes.device, time->begin, time->end, &ns) == CAPU_OK) {
         sums->count++;
         sums->bytes += time->bytes;
         sums->ns += ns;
@@ -104,7 +105,7 @@ static bool read_oldest(capu_context *context, enum copy_way way, struct copy_su
 
 void copy_times_read(capu_context *context, struct record *record)
 {
-    uint64_t latency_ns = context->link.copy_latency_ns;
+    uint64_t latency_ns = context->lanes.link.copy_latency_ns;
 
     for (unsigned way = 0; way < COPY_WAYS; way++) {
         record->copies[way] = (struct copy_sums){0};

@@ -208,7 +208,7 @@ static struct figures measure(capu_context *context, const struct record *record
 
 static uint64_t chosen_page(const capu_context *context, uint64_t budget_bytes)
 {
-    return device_choose_page(&context->device->capabilities.page_rule, budget_bytes);
+    return device_choose_page(&context->lanes.device->capabilities.page_rule, budget_bytes);
 }
 
 /* The figures for a budget of the live peak. Both grow with the page, so the smallest page that

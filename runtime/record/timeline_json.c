@@ -54,9 +54,9 @@ static const char *kind_name(uint32_t kind, bool is_persistent)
 static void put_head(struct line *line, capu_context *context, const struct record *record)
 {
     const capu_report *report = &record->report;
-    const struct device_link *from = &context->device->capabilities.link;
+    const struct device_link *from = &context->lanes.device->capabilities.link;
     bool is_known = from->d2h_bytes_per_s != 0 && from->h2d_bytes_per_s != 0;
-    const struct device_link *link = is_known ? from : &context->link;
+    const struct device_link *link = is_known ? from : &context->lanes.link;
 
     PUT(line,
         "{\"type\":\"timeline\",\"version\":1,\"iteration\":%" PRIu64 ",\"label\":", record->stamp);

@@ -35,9 +35,9 @@ void timeline_logs_finish(capu_context *context)
     for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
         struct timeline_log *log = &context->timeline_logs.logs[i];
 
-        device_event_destroy(context->device, log->begin);
+        device_event_destroy(context->lanes.device, log->begin);
         for (size_t k = 0; k < log->made_count; k++) {
-            device_event_destroy(context->device, log->marks[k]);
+            device_event_destroy(context->lanes.device, log->marks[k]);
         }
         free(log->marks);
         free(log->events);
@@ -53,20 +53,20 @@ void timeline_logs_finish(capu_context *context)
 static bool has_passed(capu_context *context, const struct timeline_log *log)
 {
     return (log->last_out == SIZE_MAX ||
-            device_event_query(context->device, log->marks[log->last_out]) == CAPU_OK) &&
+            device_event_query(context->lanes.device, log->marks[log->last_out]) == CAPU_OK) &&
            (log->last_in == SIZE_MAX ||
-            device_event_query(context->device, log->marks[log->last_in]) == CAPU_OK);
+            device_event_query(context->lanes.device, log->marks[log->last_in]) == CAPU_OK);
 }
 
 static capu_status wait_for_copies(capu_context *context, const struct timeline_log *log)
 {
     capu_status status = log->last_out == SIZE_MAX
                              ? CAPU_OK
-                             : device_event_wait(context->device, log->marks[log->last_out]);
+                             : device_event_wait(context->lanes.device, log->marks[log->last_out]);
 
     return status != CAPU_OK || log->last_in == SIZE_MAX
                ? status
-               : device_event_wait(context->device, log->marks[log->last_in]);
+               : device_event_wait(context->lanes.device, log->marks[log->last_in]);
 }
 
 /* When an event was reached, from the beginning of the iteration; it may have been before. */
@@ -76,10 +76,10 @@ static capu_status read_time(capu_context *context, const struct timeline_log *l
     uint64_t after = 0;
     uint64_t before = 0;
     capu_status status =
-        device_event_elapsed(context->device, log->begin, log->marks[mark], &after);
+        device_event_elapsed(context->lanes.device, log->begin, log->marks[mark], &after);
 
     if (status == CAPU_OK && after == 0) {
-        status = device_event_elapsed(context->device, log->marks[mark], log->begin, &before);
+        status = device_event_elapsed(context->lanes.device, log->marks[mark], log->begin, &before);
     }
     *ns = (int64_t)after - (int64_t)before;
     return status;
@@ -121,10 +121,10 @@ static capu_status carry_copies(capu_context *context, const struct timeline_log
     uint64_t gap = 0;
     capu_status status;
 
-    if (next == NULL || device_event_query(context->device, next->begin) != CAPU_OK) {
+    if (next == NULL || device_event_query(context->lanes.device, next->begin) != CAPU_OK) {
         return CAPU_OK;
     }
-    status = device_event_elapsed(context->device, log->begin, next->begin, &gap);
+    status = device_event_elapsed(context->lanes.device, log->begin, next->begin, &gap);
     for (size_t i = 0; i < log->event_count && status == CAPU_OK; i++) {
         const struct timeline_event *event = &log->events[i];
 
@@ -328,10 +328,11 @@ void timeline_log_open(capu_context *context)
     log->run_count = 0;
     context->timeline_logs.open = log;
     if (log->begin == NULL) {
-        status = device_event_create(context->device, true, &log->begin);
+        status = device_event_create(context->lanes.device, true, &log->begin);
     }
     if (status == CAPU_OK) {
-        status = device_event_record(context->device, log->begin, context->compute.stream);
+        status =
+            device_event_record(context->lanes.device, log->begin, context->lanes.compute.stream);
     }
     if (status != CAPU_OK) {
         give_up(context, log, "the beginning of an iteration cannot be timed for its timeline");
@@ -368,7 +369,7 @@ void timeline_log_end(capu_context *context, struct tensor *tensor)
 /* Records the log's next mark. False: the log is given up. */
 static bool mark(capu_context *context, struct timeline_log *log, bool is_out)
 {
-    const struct lane *lane = is_out ? &context->d2h : &context->h2d;
+    const struct lane *lane = is_out ? &context->lanes.d2h : &context->lanes.h2d;
     capu_status status = CAPU_OK;
 
     if (!array_reserve(&log->marks, &log->mark_capacity, log->mark_count + 1,
@@ -377,11 +378,12 @@ static bool mark(capu_context *context, struct timeline_log *log, bool is_out)
         return false;
     }
     if (log->mark_count == log->made_count) {
-        status = device_event_create(context->device, true, &log->marks[log->made_count]);
+        status = device_event_create(context->lanes.device, true, &log->marks[log->made_count]);
         log->made_count += status == CAPU_OK;
     }
     if (status == CAPU_OK) {
-        status = device_event_record(context->device, log->marks[log->mark_count], lane->stream);
+        status =
+            device_event_record(context->lanes.device, log->marks[log->mark_count], lane->stream);
     }
     if (status != CAPU_OK) {
         give_up(context, log, "a copy cannot be timed for the timeline of an iteration");
@@ -464,8 +466,8 @@ static capu_status read_replays(capu_context *context, struct timeline_log *log,
             continue;
         }
         replay = &record->replays[event->detail];
-        start = (struct lane_position){&context->compute, replay->start};
-        end = (struct lane_position){&context->compute, replay->end};
+        start = (struct lane_position){&context->lanes.compute, replay->start};
+        end = (struct lane_position){&context->lanes.compute, replay->end};
         if (event->subject >= count) {
             status = CAPU_INVALID;
             break;

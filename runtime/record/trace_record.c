@@ -248,9 +248,9 @@ static capu_status add_ops(const struct record *record, bool for_plan, struct tr
 
 static capu_status set_machine(capu_context *context, struct trace *trace, struct error_text *error)
 {
-    const struct device_link *from = &context->device->capabilities.link;
+    const struct device_link *from = &context->lanes.device->capabilities.link;
     bool is_known = from->d2h_bytes_per_s != 0 && from->h2d_bytes_per_s != 0;
-    const struct device_link *link = is_known ? from : &context->link;
+    const struct device_link *link = is_known ? from : &context->lanes.link;
     struct machine machine = {
         .memory_bytes = context->config.budget_bytes,
         .d2h_bytes_per_s = link->d2h_bytes_per_s,
@@ -262,7 +262,7 @@ static capu_status set_machine(capu_context *context, struct trace *trace, struc
     if (machine.d2h_bytes_per_s == 0 || machine.h2d_bytes_per_s == 0) {
         return CAPU_OK;
     }
-    strncpy(machine.name, context->device->capabilities.name, sizeof(machine.name) - 1);
+    strncpy(machine.name, context->lanes.device->capabilities.name, sizeof(machine.name) - 1);
     return trace_set_machine(trace, &machine, error);
 }
 

@@ -68,7 +68,7 @@ bool tracker_is_timing(const capu_context *context)
 capu_status tracker_mark_begin(capu_context *context, struct lane_position *begin)
 {
     if (tracker_is_timing(context)) {
-        return lane_mark(&context->compute, begin);
+        return lane_mark(&context->lanes.compute, begin);
     }
     *begin = (struct lane_position){0};
     return CAPU_OK;
@@ -76,8 +76,8 @@ capu_status tracker_mark_begin(capu_context *context, struct lane_position *begi
 
 capu_status tracker_mark_end(capu_context *context, struct lane_position *end)
 {
-    return tracker_is_timing(context) ? lane_mark(&context->compute, end)
-                                      : lane_mark_untimed(&context->compute, end);
+    return tracker_is_timing(context) ? lane_mark(&context->lanes.compute, end)
+                                      : lane_mark_untimed(&context->lanes.compute, end);
 }
 
 struct record *tracker_open(capu_context *context, const char *label, const char *plan_error,

@@ -36,8 +36,8 @@ static capu_status read_replays(capu_context *context, struct record *record, si
 {
     while (*next < record->replay_count && record->replays[*next].before <= op) {
         struct record_replay *replay = &record->replays[(*next)++];
-        struct lane_position start = {.lane = &context->compute, .sequence = replay->start};
-        struct lane_position end = {.lane = &context->compute, .sequence = replay->end};
+        struct lane_position start = {.lane = &context->lanes.compute, .sequence = replay->start};
+        struct lane_position end = {.lane = &context->lanes.compute, .sequence = replay->end};
         uint64_t ns;
         capu_status status = read_own_time(record, start, end, &ns);
 

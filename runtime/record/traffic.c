@@ -42,7 +42,7 @@ void traffic_dropped(capu_context *context, const struct tensor *tensor, uint32_
 
 void traffic_host_waited(capu_context *context, uint64_t begin_ns)
 {
-    uint64_t ns = device_now_ns(context->device) - begin_ns;
+    uint64_t ns = device_now_ns(context->lanes.device) - begin_ns;
 
     context->traffic.totals.host_wait_ns += ns;
     TRACKER_ADD(context, host_wait_ns, ns);
@@ -53,7 +53,7 @@ void traffic_wait_begin(capu_context *context)
     struct traffic *traffic = &context->traffic;
 
     if (context->is_paging && !context->in_iteration && traffic->from.lane == NULL &&
-        lane_mark(&context->compute, &traffic->from) != CAPU_OK) {
+        lane_mark(&context->lanes.compute, &traffic->from) != CAPU_OK) {
         traffic->from.lane = NULL;
     }
 }

@@ -80,7 +80,7 @@ static capu_status release_span(capu_context *context, struct tensor *tensor)
     if (!tensor_is_mapped(tensor)) {
         return CAPU_OK;
     }
-    status = device_unmap(context->device, tensor->span, tensor->page_count);
+    status = device_unmap(context->lanes.device, tensor->span, tensor->page_count);
     if (status != CAPU_OK) {
         return failure_check(context, status, "unmapping memory");
     }
@@ -98,7 +98,7 @@ static capu_status release_edges(capu_context *context, struct allocation *alloc
         unsigned char *address = (unsigned char *)allocation->address + i * page_bytes;
 
         if (allocation->edge_pages[i] != DEVICE_NO_PAGE) {
-            capu_status status = device_unmap(context->device, address, 1);
+            capu_status status = device_unmap(context->lanes.device, address, 1);
 
             if (status != CAPU_OK) {
                 return failure_check(context, status, "unmapping memory");
@@ -172,7 +172,7 @@ capu_status departures_reap(capu_context *context)
 
 capu_status departure_wait(capu_context *context, struct departure *departure)
 {
-    uint64_t start = device_now_ns(context->device);
+    uint64_t start = device_now_ns(context->lanes.device);
 
     for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
         capu_status status = lane_wait(departure->after[i]);
@@ -238,7 +238,7 @@ static bool waits_for_copy_out(const capu_context *context, const struct departu
     bool waits = false;
 
     for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
-        waits = waits || departure->after[i].lane == &context->d2h;
+        waits = waits || departure->after[i].lane == &context->lanes.d2h;
     }
     return waits;
 }

@@ -84,7 +84,7 @@ static capu_status unmap_tensor(capu_context *context, const struct guide *guide
     if (!tensor_is_placed(tensor) || tensor_is_mapped(tensor) || strict_is_on(context)) {
         return CAPU_OK;
     }
-    status = device_unmap(context->device, tensor->span, tensor->page_count);
+    status = device_unmap(context->lanes.device, tensor->span, tensor->page_count);
     TRACKER_ADD(context, unmap_count, status == CAPU_OK);
     return status;
 }

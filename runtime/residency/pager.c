@@ -54,7 +54,7 @@ static bool trim_slabs(capu_context *context, bool is_all, capu_status *status)
     if (!is_all && slabs_page_count(context->slabs) <= slabs_kept_count(context->slabs)) {
         return false;
     }
-    *status = failure_check(context, lane_synchronize(&context->compute),
+    *status = failure_check(context, lane_synchronize(&context->lanes.compute),
                             "waiting for the last use of small tensors");
     return *status == CAPU_OK && slabs_trim(context->slabs, is_all) > 0;
 }
@@ -130,7 +130,7 @@ static capu_status map_span(capu_context *context, struct tensor *tensor)
     if (status != CAPU_OK) {
         return status;
     }
-    status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
+    status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
     if (status != CAPU_OK) {
         pages_give(context->pages, tensor->pages, tensor->page_count);
         return failure_check(context, status, "mapping device memory");
@@ -143,11 +143,11 @@ static capu_status map_span(capu_context *context, struct tensor *tensor)
 
 static capu_status fill_span(capu_context *context, struct tensor *tensor, unsigned char byte)
 {
-    capu_status status = order_access(&context->compute, tensor, CAPU_WRITE);
+    capu_status status = order_access(&context->lanes.compute, tensor, CAPU_WRITE);
 
     if (status == CAPU_OK) {
-        status = device_fill(context->device, context->compute.stream, tensor->span, byte,
-                             tensor->span_bytes);
+        status = device_fill(context->lanes.device, context->lanes.compute.stream, tensor->span,
+                             byte, tensor->span_bytes);
     }
     if (status == CAPU_OK) {
         status = tracker_mark_end(context, &tensor->written);
@@ -157,7 +157,7 @@ static capu_status fill_span(capu_context *context, struct tensor *tensor, unsig
     }
     if (status != CAPU_OK) {
         failure_quiesce(context,
-                        &context->compute); /* no position says when the fill has finished */
+                        &context->lanes.compute); /* no position says when the fill has finished */
     }
     return failure_check(context, status, "filling device memory");
 }
@@ -194,7 +194,7 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
 static capu_status fetch(capu_context *context, struct tensor *tensor)
 {
     capu_status status =
-        failure_check(context, order_all(&context->h2d, tensor), "ordering a copy");
+        failure_check(context, order_all(&context->lanes.h2d, tensor), "ordering a copy");
 
     if (status == CAPU_OK) {
         status = swap_in(context, tensor);

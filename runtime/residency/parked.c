@@ -55,7 +55,8 @@ static void depart(capu_context *context, struct allocation *allocation)
     }
     if (allocation->edge_pages != NULL) {
         used = lane_promise(
-            &context->compute); /* replays may have written small tensors after they were freed */
+            &context->lanes
+                 .compute); /* replays may have written small tensors after they were freed */
     }
     departure_bury(context, allocation, used);
 }

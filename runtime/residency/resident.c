@@ -100,7 +100,7 @@ static capu_status follow_copies(capu_context *context)
     for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
         const struct access *access = &operands->accesses[i];
 
-        status = order_access(&context->compute, access->tensor, access->role);
+        status = order_access(&context->lanes.compute, access->tensor, access->role);
     }
     return failure_check(context, status, "ordering an op after a copy");
 }

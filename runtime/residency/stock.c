@@ -64,7 +64,7 @@ void stock_empty(capu_context *context)
 capu_status stock_unmap(capu_context *context, uint32_t index)
 {
     struct tensor *tensor = bound_at(context, index)->tensor;
-    capu_status status = device_unmap(context->device, tensor->span, tensor->page_count);
+    capu_status status = device_unmap(context->lanes.device, tensor->span, tensor->page_count);
 
     if (status != CAPU_OK) {
         return failure_check(context, status, "unmapping memory");
@@ -95,7 +95,7 @@ static capu_status reap(capu_context *context, size_t page_count)
 
 static capu_status wait_for(capu_context *context, const struct tensor *tensor)
 {
-    uint64_t start = device_now_ns(context->device);
+    uint64_t start = device_now_ns(context->lanes.device);
     capu_status status = order_wait(tensor);
 
     traffic_host_waited(context, start);
@@ -138,7 +138,7 @@ capu_status stock_take(capu_context *context, struct tensor *tensor)
     }
     pages_take_aside(context->pages, tensor->page_count, tensor->pages);
     binding->stock_count -= tensor->page_count;
-    status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
+    status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
     if (status != CAPU_OK) {
         stock_fill(context, tensor->pages, tensor->page_count);
         return failure_check(context, status, "mapping device memory");

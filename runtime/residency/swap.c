@@ -111,7 +111,7 @@ static capu_status take_block(capu_context *context, struct tensor *tensor)
             }
         }
     }
-    if (status != CAPU_OK && device_failure(context->device, NULL, 0) != CAPU_OK) {
+    if (status != CAPU_OK && device_failure(context->lanes.device, NULL, 0) != CAPU_OK) {
         return failure_check(context, status, "taking host memory");
     }
     if (status != CAPU_OK) {
@@ -157,11 +157,11 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
         struct host_extent *extent = extent_at(&tensor->host, i);
 
         if (is_out) {
-            status =
-                device_copy_out(context->device, lane->stream, extent->address, at, extent->bytes);
+            status = device_copy_out(context->lanes.device, lane->stream, extent->address, at,
+                                     extent->bytes);
         } else {
-            status =
-                device_copy_in(context->device, lane->stream, at, extent->address, extent->bytes);
+            status = device_copy_in(context->lanes.device, lane->stream, at, extent->address,
+                                    extent->bytes);
         }
         at += extent->bytes;
     }
@@ -184,14 +184,14 @@ capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_re
     if (status != CAPU_OK) {
         return status;
     }
-    status = order_copy_out(&context->d2h, tensor, after_reads);
+    status = order_copy_out(&context->lanes.d2h, tensor, after_reads);
     if (status == CAPU_OK) {
-        status = copy_span(context, tensor, &context->d2h, true, &tensor->left);
+        status = copy_span(context, tensor, &context->lanes.d2h, true, &tensor->left);
     }
     if (status != CAPU_OK) {
         /* A part of the copy may be under way, so the block is given back after the lane has
          * passed. */
-        failure_quiesce(context, &context->d2h);
+        failure_quiesce(context, &context->lanes.d2h);
         if (!tensor->keeps_block) {
             host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
         }
@@ -204,10 +204,10 @@ capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_re
 
 capu_status swap_in(capu_context *context, struct tensor *tensor)
 {
-    capu_status status = copy_span(context, tensor, &context->h2d, false, &tensor->ready);
+    capu_status status = copy_span(context, tensor, &context->lanes.h2d, false, &tensor->ready);
 
     if (status != CAPU_OK) {
-        failure_quiesce(context, &context->h2d); /* a part may be under way */
+        failure_quiesce(context, &context->lanes.h2d); /* a part may be under way */
         return failure_check(context, status, "copying a tensor back");
     }
     tensor_state_copied_in(tensor);

@@ -96,7 +96,7 @@ static void give_block(capu_context *context, struct upload_block **at)
 
     *at = block->next;
     context->uploads.bytes -= 2 * block->half_bytes;
-    host_arena_give(context->arena, &block->host, lane_promise(&context->compute));
+    host_arena_give(context->arena, &block->host, lane_promise(&context->lanes.compute));
     free(block);
 }
 

@@ -8,12 +8,12 @@
 
 static bool can_guard(const capu_context *context)
 {
-    return strict_is_on(context) && context->device->capabilities.can_guard;
+    return strict_is_on(context) && context->lanes.device->capabilities.can_guard;
 }
 
 capu_status strict_guard_device(capu_context *context)
 {
-    return can_guard(context) ? device_guard(context->device) : CAPU_OK;
+    return can_guard(context) ? device_guard(context->lanes.device) : CAPU_OK;
 }
 
 void strict_guard_slabs(capu_context *context)
@@ -25,7 +25,8 @@ void strict_guard_slabs(capu_context *context)
 
 static capu_status poison(capu_context *context, void *address, uint64_t bytes)
 {
-    return device_fill(context->device, context->compute.stream, address, STRICT_POISON, bytes);
+    return device_fill(context->lanes.device, context->lanes.compute.stream, address, STRICT_POISON,
+                       bytes);
 }
 
 capu_status strict_map(capu_context *context, struct tensor *tensor)
@@ -35,7 +36,7 @@ capu_status strict_map(capu_context *context, struct tensor *tensor)
     if (!strict_is_on(context)) {
         return CAPU_OK;
     }
-    status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
+    status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
     if (status == CAPU_OK) {
         TRACKER_ADD(context, map_count, 1);
     }
@@ -51,7 +52,7 @@ capu_status strict_poison_mapped(capu_context *context, const struct tensor *ten
     }
     status = poison(context, tensor->span, tensor->span_bytes);
     if (status == CAPU_OK) {
-        status = lane_synchronize(&context->compute);
+        status = lane_synchronize(&context->lanes.compute);
     }
     return failure_check(context, status, "handing pages over in strict mode");
 }
@@ -65,7 +66,7 @@ capu_status strict_unmap(capu_context *context, struct tensor *tensor)
     }
     status = order_wait(tensor);
     if (status == CAPU_OK) {
-        status = device_unmap(context->device, tensor->span, tensor->page_count);
+        status = device_unmap(context->lanes.device, tensor->span, tensor->page_count);
         TRACKER_ADD(context, unmap_count, 1);
     }
     return failure_check(context, status, "giving pages up");
@@ -95,7 +96,7 @@ static capu_status fill(capu_context *context, const struct poison *pattern, voi
         void *memory;
 
         here = bytes - done;
-        memory = device_view(context->device, (char *)address + done, &here);
+        memory = device_view(context->lanes.device, (char *)address + done, &here);
         if (memory == NULL) {
             return CAPU_DEVICE_FAILED;
         }
@@ -152,7 +153,7 @@ capu_status strict_poison_outputs(capu_context *context)
     }
     if (can_guard(context)) {
         /* This thread writes the patterns: earlier work may still use what it writes to. */
-        status = lane_synchronize(&context->compute);
+        status = lane_synchronize(&context->lanes.compute);
     }
     context->operands.poison_last += context->operands.access_count;
     context->operands.poison_number = context->operands.poison_last;
@@ -181,8 +182,8 @@ capu_status strict_poison_again(capu_context *context, bool is_other)
         }
         pattern = is_other ? poison_other(&pattern) : pattern;
         if (piece->role == CAPU_WRITE_CLEARED) {
-            status = device_fill(context->device, context->compute.stream, piece->address, 0,
-                                 piece->bytes);
+            status = device_fill(context->lanes.device, context->lanes.compute.stream,
+                                 piece->address, 0, piece->bytes);
         } else if (strict_is_poisoned(context, piece)) {
             status = fill(context, &pattern, piece->address, piece->bytes);
         }
@@ -202,7 +203,7 @@ uint64_t strict_checksum(const capu_context *context, const struct tensor *tenso
         const unsigned char *memory;
 
         here = tensor->bytes - done;
-        memory = device_view(context->device, (const char *)tensor->address + done, &here);
+        memory = device_view(context->lanes.device, (const char *)tensor->address + done, &here);
         for (uint64_t at = 0; memory != NULL && at < here; at += size) {
             uint64_t left = here - at;
             uint64_t word = 0;
@@ -225,7 +226,7 @@ void strict_copy(const capu_context *context, const struct tensor *tensor, unsig
         unsigned char *at;
 
         here = tensor->bytes - done;
-        at = device_view(context->device, (const char *)tensor->address + done, &here);
+        at = device_view(context->lanes.device, (const char *)tensor->address + done, &here);
         if (at != NULL) {
             memcpy(is_out ? memory + done : at, is_out ? at : memory + done, here);
         }
@@ -255,7 +256,7 @@ void strict_find_results(const capu_context *context, const struct poison *poiso
         const void *memory;
 
         here = tensor->bytes - done;
-        memory = device_view(context->device, address, &here);
+        memory = device_view(context->lanes.device, address, &here);
         if (memory != NULL) {
             poison_find_results(poison, own, memory, address, here, found);
         }

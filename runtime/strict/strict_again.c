@@ -109,7 +109,7 @@ static struct difference compare(capu_context *context, size_t access, const uns
         const unsigned char *memory;
 
         here = tensor->bytes - done;
-        memory = device_view(context->device, address, &here);
+        memory = device_view(context->lanes.device, address, &here);
         if (memory != NULL) {
             compare_stretch(&poison, memory, saved + done, address, here, &difference);
         }
@@ -169,20 +169,20 @@ static capu_status run(capu_context *context, const struct work *work, bool is_o
     for (size_t i = 0; i < operands->access_count; i++) {
         operands->grants[i].is_writable = operands->accesses[i].recorded == CAPU_WRITE;
     }
-    status = status == CAPU_OK ? lane_synchronize(&context->compute) : status;
+    status = status == CAPU_OK ? lane_synchronize(&context->lanes.compute) : status;
     status = status == CAPU_OK
-                 ? device_open(context->device, operands->grants, operands->access_count)
+                 ? device_open(context->lanes.device, operands->grants, operands->access_count)
                  : status;
     status = failure_check(context, status, "running an op again in strict mode");
     if (status != CAPU_OK) {
-        failure_quiesce(context, &context->compute); /* what is cleared is put back next */
+        failure_quiesce(context, &context->lanes.compute); /* what is cleared is put back next */
         return status;
     }
     status = enqueue_again(context, &operands->call, work->arguments, work->duration_ns);
-    failure_quiesce(context, &context->compute);
-    device_close(context->device, &faults);
+    failure_quiesce(context, &context->lanes.compute);
+    device_close(context->lanes.device, &faults);
     if (status == CAPU_OK) {
-        status = failure_check(context, device_failure(context->device, NULL, 0),
+        status = failure_check(context, device_failure(context->lanes.device, NULL, 0),
                                "running an op again in strict mode");
     }
     if (status != CAPU_OK) {
@@ -280,8 +280,8 @@ capu_status strict_again_run(capu_context *context, const void *arguments, uint6
     const struct work work = {.arguments = arguments, .duration_ns = duration_ns};
     capu_status status;
 
-    if (!context->device->capabilities.can_guard ||
-        device_failure(context->device, NULL, 0) != CAPU_OK ||
+    if (!context->lanes.device->capabilities.can_guard ||
+        device_failure(context->lanes.device, NULL, 0) != CAPU_OK ||
         !access_can_replay(&context->operands) || !save(context)) {
         return CAPU_OK;
     }

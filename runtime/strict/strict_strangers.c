@@ -54,7 +54,7 @@ static bool add(capu_context *context, struct tensor *tensor, const unsigned cha
     uint64_t bytes = (uint64_t)(end - start);
 
     stranger.bytes = bytes;
-    stranger.memory = device_view(context->device, start, &bytes);
+    stranger.memory = device_view(context->lanes.device, start, &bytes);
     stranger.saved = strangers->saved_bytes;
     if (stranger.memory == NULL) {
         return true; /* nothing is there that could be touched */
@@ -259,7 +259,7 @@ static uint64_t find_any(const capu_context *context, const struct tensor *tenso
         const unsigned char *memory;
 
         here = tensor->bytes - done;
-        memory = device_view(context->device, (const char *)tensor->address + done, &here);
+        memory = device_view(context->lanes.device, (const char *)tensor->address + done, &here);
         for (uint64_t at = 0; memory != NULL && at + sizeof(uint32_t) <= here;
              at += sizeof(uint32_t)) {
             uint64_t index;

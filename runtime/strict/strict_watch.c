@@ -12,7 +12,7 @@
 
 static bool can_watch(const capu_context *context)
 {
-    return strict_is_on(context) && context->device->capabilities.can_guard;
+    return strict_is_on(context) && context->lanes.device->capabilities.can_guard;
 }
 
 /* Whether the op only reads it, in all of its operands. */
@@ -35,8 +35,8 @@ static bool is_there(capu_context *context, const void *address, uint64_t bytes)
     uint64_t first = 1;
     uint64_t last = 1;
 
-    return device_view(context->device, address, &first) != NULL &&
-           device_view(context->device, (const char *)address + bytes - 1, &last) != NULL;
+    return device_view(context->lanes.device, address, &first) != NULL &&
+           device_view(context->lanes.device, (const char *)address + bytes - 1, &last) != NULL;
 }
 
 static capu_status reserve_grants(capu_context *context, size_t count)
@@ -58,7 +58,7 @@ capu_status strict_watch_begin(capu_context *context)
     if (!can_watch(context)) {
         return CAPU_OK;
     }
-    status = lane_synchronize(&context->compute);
+    status = lane_synchronize(&context->lanes.compute);
     status = status == CAPU_OK ? reserve_grants(context, operands->access_count) : status;
     for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
         struct access *access = &operands->accesses[i];
@@ -74,7 +74,7 @@ capu_status strict_watch_begin(capu_context *context)
     }
     status = status == CAPU_OK ? strict_strangers_hide(context) : status;
     if (status == CAPU_OK) {
-        status = device_open(context->device, operands->grants, operands->access_count);
+        status = device_open(context->lanes.device, operands->grants, operands->access_count);
         if (status != CAPU_OK) {
             strict_strangers_show(context);
         }
@@ -172,7 +172,7 @@ static bool find_skipped(capu_context *context, const struct piece *piece,
         const void *memory;
 
         here = piece->bytes - done;
-        memory = device_view(context->device, address, &here);
+        memory = device_view(context->lanes.device, address, &here);
         if (memory != NULL) {
             poison_find_unchanged(&poison, &range, memory, address, here, &found);
         }
@@ -221,9 +221,9 @@ void strict_watch_end(capu_context *context, struct strict_finding *finding)
     }
     /* Nothing may be closed while the op still runs. Its failure is reported by the next call that
        meets it. */
-    failure_quiesce(context, &context->compute);
-    has_run = device_failure(context->device, NULL, 0) == CAPU_OK;
-    if (device_close(context->device, &faults) != CAPU_OK) {
+    failure_quiesce(context, &context->lanes.compute);
+    has_run = device_failure(context->lanes.device, NULL, 0) == CAPU_OK;
+    if (device_close(context->lanes.device, &faults) != CAPU_OK) {
         return;
     }
     written = strict_strangers_written(context);
@@ -373,7 +373,7 @@ capu_status strict_watch_replay_begin(capu_context *context, const struct guide 
     if (!can_watch(context) || op->call.kind != CALL_RUN) {
         return CAPU_OK;
     }
-    status = lane_synchronize(&context->compute);
+    status = lane_synchronize(&context->lanes.compute);
     status = status == CAPU_OK ? reserve_grants(context, op->accesses.count) : status;
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
@@ -388,7 +388,7 @@ capu_status strict_watch_replay_begin(capu_context *context, const struct guide 
         }
     }
     if (status == CAPU_OK) {
-        status = device_open(context->device, operands->grants, count);
+        status = device_open(context->lanes.device, operands->grants, count);
     }
     return failure_check(context, status, "opening the operands of a replay in strict mode");
 }
@@ -401,8 +401,8 @@ capu_status strict_watch_replay_end(capu_context *context, const struct guide_op
     if (!can_watch(context) || op->call.kind != CALL_RUN) {
         return CAPU_OK;
     }
-    (void)lane_synchronize(&context->compute);
-    if (device_close(context->device, &faults) != CAPU_OK ||
+    (void)lane_synchronize(&context->lanes.compute);
+    if (device_close(context->lanes.device, &faults) != CAPU_OK ||
         (faults.strayed == NULL && faults.written == NULL)) {
         return CAPU_OK;
     }

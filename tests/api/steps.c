@@ -157,7 +157,8 @@ void step_lose(struct rig *rig, const void *address)
         departure_cancel(&context->departures, tensor->state.departure);
     }
     if (tensor_is_mapped(tensor)) {
-        ck_assert_int_eq(device_unmap(context->device, tensor->span, tensor->page_count), CAPU_OK);
+        ck_assert_int_eq(device_unmap(context->lanes.device, tensor->span, tensor->page_count),
+                         CAPU_OK);
         pages_give(context->pages, tensor->pages, tensor->page_count);
         tensor_list_remove(tensor, RESIDENCY);
         tensor_state_unmapped(tensor);

@@ -144,7 +144,7 @@ static uint64_t train_all(struct net *net)
     unsigned again = 0; /* strict mode runs such ops twice where it can watch them */
 
     if (net->rig.context->config.strict != 0 && net->has_replay &&
-        net->rig.context->device->capabilities.can_guard) {
+        net->rig.context->lanes.device->capabilities.can_guard) {
         again = LAYERS;
     }
     for (unsigned char i = 1; i <= ITERATIONS; i++) {

@@ -274,7 +274,7 @@ START_TEST(planning_begins_inside_the_next_iteration)
     net_forward(&net, 1);
     planning_report(context, context->label, &report);
     ck_assert((report.planning_ns > 0) == (tracker_finished_after(&context->tracker, 0) != NULL));
-    RIG_OK(&net.rig, lane_synchronize(&context->compute));
+    RIG_OK(&net.rig, lane_synchronize(&context->lanes.compute));
     net_forward(&net, 1);
     planning_report(context, context->label, &report);
     ck_assert_uint_gt(report.planning_ns, 0);

@@ -296,7 +296,7 @@ START_TEST(endless_use_outside_iterations_keeps_the_lanes_small)
     for (size_t i = 0; i < 9000; i++) {
         RIG_OK(&rig, capu_upload(rig.context, tensor, &byte, 1));
     }
-    ck_assert_uint_le(rig.context->compute.capacity, 16384);
+    ck_assert_uint_le(rig.context->lanes.compute.capacity, 16384);
     rig_finish(&rig);
 }
 END_TEST

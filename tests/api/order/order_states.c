@@ -530,10 +530,11 @@ static void check_copies(const struct world *world, const struct order_state *st
                          const struct tensor *tensor)
 {
     const capu_context *context = world->rig.context;
-    bool comes = !adaptor_order_is_after(world->rig.order, context->compute.stream,
-                                         context->h2d.stream, last(world, &context->h2d, tensor));
-    bool goes = !adaptor_order_is_after(world->rig.order, NULL, context->d2h.stream,
-                                        last(world, &context->d2h, tensor));
+    bool comes = !adaptor_order_is_after(world->rig.order, context->lanes.compute.stream,
+                                         context->lanes.h2d.stream,
+                                         last(world, &context->lanes.h2d, tensor));
+    bool goes = !adaptor_order_is_after(world->rig.order, NULL, context->lanes.d2h.stream,
+                                        last(world, &context->lanes.d2h, tensor));
 
     ck_assert_msg(comes == state->comes && goes == state->goes, "comes %d, goes %d", comes, goes);
     ck_assert_msg(!comes || !lane_has_passed(tensor->ready), "its copy back is not noted");

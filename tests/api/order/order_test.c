@@ -31,9 +31,9 @@ static char actual[TABLES_MOST][COLUMNS_MOST][CALLS_MOST][CELL_BYTES];
 
 static capu_stream stream_of(const capu_context *context, int lane)
 {
-    return lane == COMPUTE ? context->compute.stream
-           : lane == COMES ? context->h2d.stream
-                           : context->d2h.stream;
+    return lane == COMPUTE ? context->lanes.compute.stream
+           : lane == COMES ? context->lanes.h2d.stream
+                           : context->lanes.d2h.stream;
 }
 
 static bool is_after(const struct world *world, capu_stream later, int lane, uint64_t time)
@@ -72,7 +72,7 @@ static void note_wait(const struct world *world, char *cell, int lane, uint64_t 
     if (!host && is_after(world, NULL, lane, time)) {
         add(cell, host_letters[lane]);
     } else if (lane != COMPUTE && !compute &&
-               is_after(world, world->rig.context->compute.stream, lane, time)) {
+               is_after(world, world->rig.context->lanes.compute.stream, lane, time)) {
         add(cell, compute_letters[lane]);
     }
 }
@@ -102,7 +102,7 @@ static void describe_call(struct world *world, const struct order_call *call, si
 
     for (int lane = 0; lane < LANES; lane++) {
         host[lane] = is_after(world, NULL, lane, before.last[lane]);
-        compute[lane] = is_after(world, context->compute.stream, lane, before.last[lane]);
+        compute[lane] = is_after(world, context->lanes.compute.stream, lane, before.last[lane]);
     }
     status = call->make(world, item);
     if (status != CAPU_OK) {
@@ -247,7 +247,7 @@ static bool can_guard(void)
     bool can;
 
     rig_init(&rig, &(struct rig_options){0});
-    can = rig.context->device->capabilities.can_guard;
+    can = rig.context->lanes.device->capabilities.can_guard;
     rig_finish(&rig);
     return can;
 }

@@ -82,8 +82,8 @@ START_TEST(every_variable_is_read)
     ck_assert_uint_eq(config->local_rank_count, 3);
     ck_assert_uint_eq(config->link_d2h_bytes_per_s, 3000000000);
     ck_assert_uint_eq(config->link_h2d_bytes_per_s, 4000000000);
-    ck_assert_uint_eq(context->device->capabilities.link.d2h_duplex_bytes_per_s, 500000000);
-    ck_assert_uint_eq(context->device->capabilities.link.h2d_duplex_bytes_per_s, 600000000);
+    ck_assert_uint_eq(context->lanes.device->capabilities.link.d2h_duplex_bytes_per_s, 500000000);
+    ck_assert_uint_eq(context->lanes.device->capabilities.link.h2d_duplex_bytes_per_s, 600000000);
     capu_context_destroy(context);
 }
 END_TEST
@@ -165,12 +165,12 @@ START_TEST(the_link_can_be_measured_ahead)
     ck_assert_int_eq(capu_link_measure(&config), CAPU_OK);
     config.mode = CAPU_MODE_GUIDED;
     ck_assert_int_eq(capu_context_create(&config, &context), CAPU_OK);
-    ck_assert_uint_eq(context->link.d2h_bytes_per_s, 123456789);
-    ck_assert_uint_eq(context->link.h2d_bytes_per_s, 987654321);
-    ck_assert_uint_eq(context->link.d2h_duplex_bytes_per_s, 111111111);
-    ck_assert_uint_eq(context->link.h2d_duplex_bytes_per_s, 222222222);
-    ck_assert_uint_eq(context->link.copy_latency_ns, 33);
-    ck_assert_uint_eq(context->device->capabilities.link.d2h_bytes_per_s, 0);
+    ck_assert_uint_eq(context->lanes.link.d2h_bytes_per_s, 123456789);
+    ck_assert_uint_eq(context->lanes.link.h2d_bytes_per_s, 987654321);
+    ck_assert_uint_eq(context->lanes.link.d2h_duplex_bytes_per_s, 111111111);
+    ck_assert_uint_eq(context->lanes.link.h2d_duplex_bytes_per_s, 222222222);
+    ck_assert_uint_eq(context->lanes.link.copy_latency_ns, 33);
+    ck_assert_uint_eq(context->lanes.device->capabilities.link.d2h_bytes_per_s, 0);
     capu_context_destroy(context);
 
     config = (capu_config)CAPU_CONFIG_INIT;
