@@ -104,7 +104,7 @@ static void measure(bool is_mixed, uint32_t mode, bool wants_json)
         iterate(&loop, i == 0);
     }
     BENCH_OK(loop.context, capu_report_get(loop.context, &report));
-    stored = host_arena_used_bytes(loop.context->arena);
+    stored = host_arena_used_bytes(loop.context->memory.arena);
     resident = bench_resident_bytes() - before;
     bench_expect(stored >= loop.bytes / 2, "most tensors are in host memory");
     progress_clear();

@@ -33,7 +33,7 @@ static capu_status make_room(capu_context *context, size_t page_count)
 {
     capu_status status;
 
-    if (pages_available(context->pages) >= page_count && context->owed.guide == NULL) {
+    if (pages_available(context->memory.pages) >= page_count && context->owed.guide == NULL) {
         return CAPU_OK;
     }
     if (context->in_access) {
@@ -55,15 +55,15 @@ static capu_status make_room(capu_context *context, size_t page_count)
 
 static capu_status lower(capu_context *context, uint64_t bytes)
 {
-    size_t limit = (size_t)(bytes / pages_bytes_each(context->pages));
-    size_t before = pages_limit(context->pages);
+    size_t limit = (size_t)(bytes / pages_bytes_each(context->memory.pages));
+    size_t before = pages_limit(context->memory.pages);
 
     return before > limit ? make_room(context, before - limit) : CAPU_OK;
 }
 
 static capu_status check_bytes(capu_context *context, uint64_t bytes)
 {
-    uint64_t page_bytes = pages_bytes_each(context->pages);
+    uint64_t page_bytes = pages_bytes_each(context->memory.pages);
 
     if (bytes > context->full_budget_bytes) {
         return failure_set(context, CAPU_OVER_BUDGET,
@@ -91,8 +91,8 @@ capu_status capu_budget_set(capu_context *context, uint64_t bytes)
         status = lower(context, bytes);
     }
     if (status == CAPU_OK) {
-        status =
-            failure_check(context, pages_set_budget(context->pages, bytes), "changing the budget");
+        status = failure_check(context, pages_set_budget(context->memory.pages, bytes),
+                               "changing the budget");
     }
     if (status != CAPU_OK) {
         return status;

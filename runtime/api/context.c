@@ -257,17 +257,19 @@ static capu_status create_memory(capu_context *context)
     capu_status status = strict_guard_device(context);
 
     if (status == CAPU_OK) {
-        status = pages_create(device, context->config.budget_bytes, &context->pages);
+        status = pages_create(device, context->config.budget_bytes, &context->memory.pages);
     }
     if (status == CAPU_OK) {
-        status = ranges_create(device, &context->ranges);
+        status = ranges_create(device, &context->memory.ranges);
     }
     if (status == CAPU_OK) {
-        status = slabs_create(device, context->pages, context->ranges, &context->slabs);
+        status = slabs_create(device, context->memory.pages, context->memory.ranges,
+                              &context->memory.slabs);
     }
     if (status == CAPU_OK) {
         strict_guard_slabs(context);
-        status = host_arena_create(device, context->config.host_budget_bytes, &context->arena);
+        status =
+            host_arena_create(device, context->config.host_budget_bytes, &context->memory.arena);
     }
     return status;
 }
@@ -326,13 +328,13 @@ static void destroy_parts(capu_context *context)
     tracker_finish(&context->tracker);
     traffic_finish(&context->traffic);
     operands_finish(&context->operands);
-    tensors_finish(&context->tensors);
-    names_finish(&context->names);
-    slabs_destroy(context->slabs);
-    ranges_destroy(context->ranges);
-    pages_destroy(context->pages);
-    host_arena_destroy(context->arena);
-    page_census_finish(&context->census);
+    tensors_finish(&context->memory.tensors);
+    names_finish(&context->memory.names);
+    slabs_destroy(context->memory.slabs);
+    ranges_destroy(context->memory.ranges);
+    pages_destroy(context->memory.pages);
+    host_arena_destroy(context->memory.arena);
+    page_census_finish(&context->memory.census);
     fork_mark_finish(&context->fork_mark);
 }
 
@@ -352,8 +354,8 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
     status = complete_config(device, &context->config, text, text_bytes);
     context->full_budget_bytes = context->config.budget_bytes;
     if (status == CAPU_OK) {
-        status =
-            page_census_init(&context->census, &device->capabilities, config->slab_threshold_bytes);
+        status = page_census_init(&context->memory.census, &device->capabilities,
+                                  config->slab_threshold_bytes);
     }
     if (status == CAPU_OK) {
         status = fork_mark_init(&context->fork_mark);
@@ -368,7 +370,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
         struct agent_paths paths = {
             .report = config->report_path, .trace = config->trace_path, .plan = config->plan_path};
 
-        status = agent_create(&paths, context->arena,
+        status = agent_create(&paths, context->memory.arena,
                               config->mode == CAPU_MODE_GUIDED ? PLANNING_JOBS : 0, text,
                               text_bytes, &context->agent);
     }
@@ -415,7 +417,7 @@ static void release_allocations(capu_context *context)
         graph_free(context->graphs);
     }
     parked_clear(context);
-    while ((tensor = tensors_any(&context->tensors)) != NULL) {
+    while ((tensor = tensors_any(&context->memory.tensors)) != NULL) {
         departure_abandon(context, tensor->allocation);
     }
     departures_finish(context);

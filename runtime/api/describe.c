@@ -122,7 +122,7 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
     }
     context_note_layout(context, tensor);
     if (copy.name != NULL) {
-        name = names_intern(&context->names, copy.name);
+        name = names_intern(&context->memory.names, copy.name);
         if (name == NULL) {
             return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a tensor's name");
         }

@@ -26,8 +26,8 @@ enum { SLAB_ITERATIONS = 32 };
 /* Makes transient tensors undefined: discards their contents on the device and on the host. */
 static void forget_transients(capu_context *context)
 {
-    while (context->transient.head != NULL) {
-        contents_forget(context, context->transient.head);
+    while (context->memory.transient.head != NULL) {
+        contents_forget(context, context->memory.transient.head);
     }
 }
 
@@ -89,7 +89,7 @@ capu_status iteration_prepare(capu_context *context, const char *call, const cha
             context, CAPU_WRONG_ORDER, "%s while an iteration is open: call %s first", call,
             context->lanes.capture.graph != NULL ? "capu_graph_end" : "capu_iteration_end");
     }
-    interned = names_intern(&context->names, label);
+    interned = names_intern(&context->memory.names, label);
     if (interned == NULL) {
         return failure_set(context, CAPU_NO_HOST_MEMORY, "%s: no memory for the label", call);
     }
@@ -143,7 +143,7 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
         return failure_check(context, status, "marking the compute stream");
     }
     staging_turn(&context->lanes.staging);
-    pages_reset_peak(context->pages);
+    pages_reset_peak(context->memory.pages);
     context->label = label;
     context->lanes.capture = (struct capture){0};
     address_memo_begin(&label->addresses);
@@ -151,7 +151,7 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
     timeline_log_open(context);
     uploads_turn(context);
     if (context->iteration == 1) {
-        slabs_restart(context->slabs); /* what only the set-up needed is not needed again */
+        slabs_restart(context->memory.slabs); /* what only the set-up needed is not needed again */
     }
     context->in_iteration = true;
     context->iteration_mark = marks_open(
@@ -208,12 +208,12 @@ capu_status iteration_close(capu_context *context)
     }
     planning_end(context->label, context->tracker.open);
     tracker_close(context, position);
-    ranges_settle(context->ranges);
-    slabs_settle(context->slabs);
+    ranges_settle(context->memory.ranges);
+    slabs_settle(context->memory.slabs);
     if (context->iteration % SLAB_ITERATIONS == 0) {
-        slabs_turn(context->slabs);
+        slabs_turn(context->memory.slabs);
     }
-    page_census_settle(&context->census);
+    page_census_settle(&context->memory.census);
     end(context);
     return CAPU_OK;
 }

@@ -64,7 +64,7 @@ static capu_status make_room_for_slab(capu_context *context)
 {
     capu_status status;
 
-    if (context->active != NULL && pages_available(context->pages) == 0) {
+    if (context->active != NULL && pages_available(context->memory.pages) == 0) {
         note_short(context);
     }
     status = pager_leave_guide_for(context, 1);
@@ -81,24 +81,24 @@ static capu_status take_slot(capu_context *context, size_t bytes, void **address
     void *proposed = propose(context, bytes);
     capu_status status;
 
-    if (proposed != NULL && slabs_take_at(context->slabs, proposed, bytes) == CAPU_OK) {
+    if (proposed != NULL && slabs_take_at(context->memory.slabs, proposed, bytes) == CAPU_OK) {
         *address = proposed;
         return CAPU_OK;
     }
-    if (slabs_needs_page(context->slabs, bytes)) {
+    if (slabs_needs_page(context->memory.slabs, bytes)) {
         status = make_room_for_slab(context);
         if (status != CAPU_OK) {
             return status;
         }
     }
-    status = slabs_take(context->slabs, bytes, address);
+    status = slabs_take(context->memory.slabs, bytes, address);
     if (status == CAPU_OVER_BUDGET) {
         /* The device has less memory than the budget, which is known only now. */
         status = pager_make_room(context, 1);
         if (status != CAPU_OK) {
             return status;
         }
-        status = slabs_take(context->slabs, bytes, address);
+        status = slabs_take(context->memory.slabs, bytes, address);
     }
     return failure_check(context, status, "taking memory for a small tensor");
 }
@@ -108,7 +108,7 @@ static capu_status revive(capu_context *context, struct allocation *allocation)
 {
     struct tensor *tensor = allocation->first;
 
-    if (tensors_add(&context->tensors, tensor) != CAPU_OK) {
+    if (tensors_add(&context->memory.tensors, tensor) != CAPU_OK) {
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to note an allocation");
     }
     allocation->is_freed = false;
@@ -140,7 +140,7 @@ static capu_status unpark(capu_context *context, struct allocation *allocation,
 static capu_status take_back(capu_context *context, void *address, uint64_t bytes,
                              struct allocation **out)
 {
-    struct tensor *tensor = tensors_find_freed(&context->tensors, address);
+    struct tensor *tensor = tensors_find_freed(&context->memory.tensors, address);
     struct allocation *allocation;
     bool is_alike;
     capu_status status;
@@ -181,17 +181,17 @@ static capu_status take_range(capu_context *context, uint64_t bytes, size_t page
         if (status != CAPU_OK || *allocation != NULL) {
             return status;
         }
-        status = ranges_take_at(context->ranges, proposed, page_count);
+        status = ranges_take_at(context->memory.ranges, proposed, page_count);
     }
     if (status != CAPU_OK) {
-        status = ranges_take(context->ranges, page_count, &address);
+        status = ranges_take(context->memory.ranges, page_count, &address);
     }
     if (status != CAPU_OK) {
         return failure_set(context, status, "no addresses for %s", size_text(bytes).text);
     }
     status = allocation_create(context, address, bytes, page_count, allocation);
     if (status != CAPU_OK) {
-        ranges_give(context->ranges, address, page_count, false);
+        ranges_give(context->memory.ranges, address, page_count, false);
         return failure_set(context, status, "no memory to note an allocation");
     }
     return CAPU_OK;
@@ -205,8 +205,8 @@ static capu_status map_at_once(capu_context *context, struct allocation *allocat
     if (status == CAPU_OVER_BUDGET) {
         failure_set(context, status,
                     "%s do not fit: %zu of %zu pages are taken, and mode off evicts nothing",
-                    size_text(allocation->bytes).text, pages_out(context->pages),
-                    pages_limit(context->pages));
+                    size_text(allocation->bytes).text, pages_out(context->memory.pages),
+                    pages_limit(context->memory.pages));
     }
     return status != CAPU_OK ? status : pager_bring(context, allocation->first, false);
 }
@@ -221,7 +221,7 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
     if (status != CAPU_OK) {
         return status;
     }
-    page_bytes = pages_bytes_each(context->pages);
+    page_bytes = pages_bytes_each(context->memory.pages);
     if (address == NULL) {
         return failure_set(context, CAPU_INVALID, "capu_malloc: no place for the address");
     }
@@ -236,7 +236,7 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
         if (status == CAPU_OK) {
             status = allocation_create(context, slot, bytes, 0, &allocation);
             if (status != CAPU_OK) {
-                slabs_give(context->slabs, slot);
+                slabs_give(context->memory.slabs, slot);
                 failure_set(context, status, "no memory to note an allocation");
             }
         }

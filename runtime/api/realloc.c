@@ -14,8 +14,9 @@
 /* How large an allocation can become where it is. */
 static uint64_t reserved_bytes(const capu_context *context, const struct allocation *allocation)
 {
-    return allocation->page_count > 0 ? allocation->page_count * pages_bytes_each(context->pages)
-                                      : slabs_slot_bytes(context->slabs, allocation->address);
+    return allocation->page_count > 0
+               ? allocation->page_count * pages_bytes_each(context->memory.pages)
+               : slabs_slot_bytes(context->memory.slabs, allocation->address);
 }
 
 static struct tensor *last_tensor(const struct allocation *allocation)
@@ -54,9 +55,9 @@ static capu_status clear_added(capu_context *context, struct tensor *tensor, uin
 
 static void set_bytes(capu_context *context, struct allocation *allocation, uint64_t bytes)
 {
-    page_census_whole(&context->census, allocation, &context->persistent, -1);
+    page_census_whole(&context->memory.census, allocation, &context->memory.persistent, -1);
     allocation->bytes = bytes;
-    page_census_whole(&context->census, allocation, &context->persistent, 1);
+    page_census_whole(&context->memory.census, allocation, &context->memory.persistent, 1);
 }
 
 /* Lengthens the last tensor. Pre: there is room for so many bytes. */
@@ -141,7 +142,7 @@ static capu_status move(capu_context *context, struct allocation *old, size_t by
         return status;
     }
     status = divide(context, old, fresh, bytes);
-    for (struct tensor *to = tensors_find(&context->tensors, fresh);
+    for (struct tensor *to = tensors_find(&context->memory.tensors, fresh);
          from != NULL && status == CAPU_OK; to = to->next, from = from->next) {
         copy_description(context, to, from);
         status = copy_contents(context, to, from);

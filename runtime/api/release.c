@@ -73,7 +73,7 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
         recovery_note_freed(context, tensor);
         tracker_gone(context, tensor);
         timeline_log_end(context, tensor);
-        tensors_remove(&context->tensors, tensor);
+        tensors_remove(&context->memory.tensors, tensor);
     }
     allocation->is_freed = true;
     allocation->freed_iteration = context->iteration;
@@ -91,9 +91,9 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
         departure_bury(context, allocation, used);
         return CAPU_OK;
     }
-    slabs_give(context->slabs, allocation->address);
+    slabs_give(context->memory.slabs, allocation->address);
     if (!context->in_iteration) {
-        slabs_settle(context->slabs);
+        slabs_settle(context->memory.slabs);
     }
     allocation_destroy(context, allocation);
     return CAPU_OK;

@@ -278,15 +278,15 @@ void capu_memory_usage(const capu_context *context, uint64_t *held_bytes, uint64
     if (context == NULL || fork_mark_is_in_child(&context->fork_mark)) {
         return;
     }
-    page_bytes = pages_bytes_each(context->pages);
+    page_bytes = pages_bytes_each(context->memory.pages);
     if (held_bytes != NULL) {
-        *held_bytes = pages_out(context->pages) * page_bytes;
+        *held_bytes = pages_out(context->memory.pages) * page_bytes;
     }
     if (peak_bytes != NULL) {
-        *peak_bytes = pages_created_peak(context->pages) * page_bytes;
+        *peak_bytes = pages_created_peak(context->memory.pages) * page_bytes;
     }
     if (host_bytes != NULL) {
-        *host_bytes = host_arena_chunk_bytes(context->arena);
+        *host_bytes = host_arena_chunk_bytes(context->memory.arena);
     }
 }
 
@@ -407,16 +407,16 @@ static void group(struct holders *holders)
 /* What small tensors take of the slabs, and why that may be little. */
 static void print_slabs(capu_context *context, FILE *file)
 {
-    uint64_t page_bytes = pages_bytes_each(context->pages);
-    size_t used = slabs_used_count(context->slabs);
-    uint64_t used_bytes = slabs_used_bytes(context->slabs);
+    uint64_t page_bytes = pages_bytes_each(context->memory.pages);
+    size_t used = slabs_used_count(context->memory.slabs);
+    uint64_t used_bytes = slabs_used_bytes(context->memory.slabs);
 
-    if (slabs_page_count(context->slabs) == 0) {
+    if (slabs_page_count(context->memory.slabs) == 0) {
         return;
     }
     fprintf(file, "small tensors take %s of %s of slabs; %zu more pages of slabs are empty\n",
             size_text(used_bytes).text, size_text(used * page_bytes).text,
-            slabs_page_count(context->slabs) - used);
+            slabs_page_count(context->memory.slabs) - used);
     if (used > 1 && used_bytes < used * page_bytes / 2) {
         fprintf(file, "  a slab stays as long as one tensor is in it: allocate small tensors that "
                       "live long before those that do not, or together as one allocation\n");
@@ -470,22 +470,23 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
     if (file == NULL) {
         return failure_set(context, CAPU_INVALID, "capu_memory_print: `file` is NULL");
     }
-    holders.page_bytes = pages_bytes_each(context->pages);
-    holders.list = malloc((context->tensors.live_count + 1) * sizeof(*holders.list));
+    holders.page_bytes = pages_bytes_each(context->memory.pages);
+    holders.list = malloc((context->memory.tensors.live_count + 1) * sizeof(*holders.list));
     if (holders.list == NULL) {
         return failure_set(context, CAPU_NO_HOST_MEMORY,
                            "capu_memory_print: no memory to list the tensors");
     }
-    tensors_each(&context->tensors, collect, &holders);
+    tensors_each(&context->memory.tensors, collect, &holders);
     group(&holders);
     qsort(holders.list, holders.count, sizeof(*holders.list), by_bytes);
     fprintf(file,
             "device memory: %zu of %zu pages of %" PRIu64 " bytes in use, %zu always "
             "resident, %zu leaving; host memory: %s of %s in use\n",
-            pages_out(context->pages), pages_limit(context->pages), holders.page_bytes,
-            context_fixed_pages(context), context->departures.leaving_pages,
-            size_text(host_arena_used_bytes(context->arena)).text,
-            size_text(host_arena_chunk_bytes(context->arena)).text);
+            pages_out(context->memory.pages), pages_limit(context->memory.pages),
+            holders.page_bytes, memory_fixed_pages(&context->memory),
+            context->departures.leaving_pages,
+            size_text(host_arena_used_bytes(context->memory.arena)).text,
+            size_text(host_arena_chunk_bytes(context->memory.arena)).text);
     print_slabs(context, file);
     print_holders(context, &holders, file);
     free(holders.list);

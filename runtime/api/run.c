@@ -35,7 +35,7 @@ static capu_status read_op(capu_context *context, const capu_op *from, bool need
                            "op '%s' has unknown flags 0x%x, or reserved %u is not 0", op->name,
                            op->flags, op->reserved);
     }
-    op->name = names_intern(&context->names, op->name);
+    op->name = names_intern(&context->memory.names, op->name);
     if (op->name == NULL) {
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for an op's name");
     }
@@ -132,7 +132,7 @@ capu_status capu_segment_begin(capu_context *context, const char *name)
         return failure_set(context, CAPU_WRONG_ORDER, "segment '%s' begins outside an iteration",
                            name);
     }
-    interned = names_intern(&context->names, name);
+    interned = names_intern(&context->memory.names, name);
     if (interned == NULL) {
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a segment's name");
     }

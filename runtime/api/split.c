@@ -140,18 +140,18 @@ static capu_status map_edge(capu_context *context, struct split *split, size_t p
     if (status != CAPU_OK) {
         return status;
     }
-    status = pages_take(context->pages, 1, &taken);
+    status = pages_take(context->memory.pages, 1, &taken);
     if (status != CAPU_OK) {
         return failure_check(context, status, "taking a page that two tensors share");
     }
     status = device_map(context->lanes.device, page_address(split, page), &taken, 1);
     if (status != CAPU_OK) {
-        pages_give(context->pages, &taken, 1);
+        pages_give(context->memory.pages, &taken, 1);
         return failure_check(context, status, "mapping a page that two tensors share");
     }
     TRACKER_ADD(context, map_count, 1);
     *edge = taken;
-    context->edge_page_count++;
+    context->memory.edge_page_count++;
     if (tensor_is_zero(split->old)) {
         status = device_fill(context->lanes.device, context->lanes.compute.stream,
                              page_address(split, page), 0, split->page_bytes);
@@ -180,9 +180,9 @@ static capu_status map_edges(capu_context *context, struct split *split)
 
         if (*edge != DEVICE_NO_PAGE &&
             device_unmap(context->lanes.device, page_address(split, page), 1) == CAPU_OK) {
-            pages_give(context->pages, edge, 1);
+            pages_give(context->memory.pages, edge, 1);
             *edge = DEVICE_NO_PAGE;
-            context->edge_page_count--;
+            context->memory.edge_page_count--;
         }
     }
     return status;
@@ -257,7 +257,7 @@ static void hand_over_pages(capu_context *context, struct split *split)
 
         if (owner == EDGE) {
             split->allocation->edge_pages[from + i] = split->old->pages[i];
-            context->edge_page_count++;
+            context->memory.edge_page_count++;
         } else {
             span_of(split, owner, &first, &end);
             split->parts[owner]->pages[from + i - first] = split->old->pages[i];
@@ -296,18 +296,18 @@ static void inherit(struct split *split)
 static void reindex_old(capu_context *context, struct split *split, size_t part_count)
 {
     for (size_t i = 1; i < part_count; i++) {
-        tensors_remove(&context->tensors, split->parts[i]);
-        tensors_forget(&context->tensors, split->parts[i]);
+        tensors_remove(&context->memory.tensors, split->parts[i]);
+        tensors_forget(&context->memory.tensors, split->parts[i]);
     }
-    tensors_replace(&context->tensors, split->parts[0], split->old);
+    tensors_replace(&context->memory.tensors, split->parts[0], split->old);
 }
 
 /* Puts the parts into the index in place of the old tensor. The first one takes over its entry. */
 static capu_status index_parts(capu_context *context, struct split *split)
 {
-    tensors_replace(&context->tensors, split->old, split->parts[0]);
+    tensors_replace(&context->memory.tensors, split->old, split->parts[0]);
     for (size_t i = 1; i < split->into.count; i++) {
-        if (tensors_add(&context->tensors, split->parts[i]) != CAPU_OK) {
+        if (tensors_add(&context->memory.tensors, split->parts[i]) != CAPU_OK) {
             reindex_old(context, split, i);
             return failure_set(context, CAPU_NO_HOST_MEMORY, "capu_split: no memory for the index");
         }
@@ -331,7 +331,7 @@ static void replace(capu_context *context, struct split *split)
             split->allocation->first = part;
         }
         last = part;
-        page_census_tensor(&context->census, part, 1);
+        page_census_tensor(&context->memory.census, part, 1);
         /* Lost contents stay lost, so that reading them fails. A part that is always resident
            cannot be lost; it becomes undefined instead. */
         if (tensor_is_defined(part)) {
@@ -347,13 +347,13 @@ static void replace(capu_context *context, struct split *split)
         old->next->previous = last;
     }
     tensor_list_remove(old, RESIDENCY);
-    if (old->contents.list == &context->persistent) {
+    if (old->contents.list == &context->memory.persistent) {
         tracker_persistent(context, old, -1);
     }
     tracker_cut(context, old);
     timeline_log_end(context, old);
     tensor_list_remove(old, CONTENTS);
-    page_census_tensor(&context->census, old, -1);
+    page_census_tensor(&context->memory.census, old, -1);
     free(old->pages);
     free(old);
 }
@@ -470,7 +470,7 @@ capu_status split_tensor(capu_context *context, struct tensor *tensor, struct sp
 {
     struct split split = {.allocation = tensor->allocation,
                           .old = tensor,
-                          .page_bytes = pages_bytes_each(context->pages),
+                          .page_bytes = pages_bytes_each(context->memory.pages),
                           .into = into,
                           .parts = calloc(into.count, sizeof(*split.parts))};
     capu_status status;

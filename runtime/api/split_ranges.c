@@ -100,7 +100,7 @@ static capu_status visit_ranges(capu_context *context, const struct ranges_named
     size_t end;
 
     for (size_t i = 0; i < named->count && status == CAPU_OK; i = end) {
-        struct tensor *tensor = tensors_find(&context->tensors, address);
+        struct tensor *tensor = tensors_find(&context->memory.tensors, address);
         unsigned char *from = address;
 
         for (end = i; end < named->count && address < tensor_end(tensor); end++) {

@@ -8,15 +8,10 @@
 #ifndef CAPU_RUNTIME_INTERNAL_H
 #define CAPU_RUNTIME_INTERNAL_H
 
-#include "allocator/host_arena.h"
-#include "allocator/pages.h"
-#include "allocator/ranges.h"
-#include "allocator/slabs.h"
 #include "capuchin/capuchin.h"
 #include "device/marks.h"
 #include "runtime/context/agent.h"
 #include "runtime/context/fork_mark.h"
-#include "runtime/context/names.h"
 #include "runtime/context/structs.h"
 #include "runtime/guide/binding.h"
 #include "runtime/guide/owed.h"
@@ -32,9 +27,8 @@
 #include "runtime/residency/uploads.h"
 #include "runtime/residency/victims.h"
 #include "runtime/tensor/call.h"
-#include "runtime/tensor/page_census.h"
+#include "runtime/tensor/memory.h"
 #include "runtime/tensor/tensor_state.h"
-#include "runtime/tensor/tensors.h"
 
 enum { ERROR_TEXT_BYTES = 1024 };
 
@@ -93,17 +87,10 @@ struct capu_context {
 
     struct lanes lanes;
 
-    struct pages *pages;
-    struct ranges *ranges;
-    struct slabs *slabs;
-    struct host_arena *arena;
-    size_t edge_page_count; /* mapped pages that two tensors share */
-    bool is_page_pinned;    /* the config names the page size */
-    struct page_census census;
+    struct memory memory;
+    bool is_page_pinned; /* the config names the page size */
     struct outside outside;
 
-    struct names names;
-    struct tensors tensors;
     struct victims victims;
     struct departures departures;
     struct tracker tracker;
@@ -114,11 +101,6 @@ struct capu_context {
     struct agent *agent;
     struct live *live; /* what `capuchin top` is shown; NULL: nothing */
     struct operands operands;
-
-    /* Tensors with contents; transient ones become undefined when an iteration begins. */
-    struct tensor_list persistent;
-    struct tensor_list transient;
-    uint64_t persistent_pages; /* page_count of the tensors in `persistent` */
 
     struct label_records labels;
     struct label_record *label; /* of the iteration under way; NULL: none is */
@@ -166,20 +148,6 @@ void context_note_layout(capu_context *context, const struct tensor *tensor);
    inside adaptors. `config` is complete, as config_resolve leaves it. */
 capu_status context_create_on(struct device *device, const capu_config *config,
                               capu_context **context, char *text, size_t text_bytes);
-
-/* Pages that are always resident: shared edges, and slabs that hold anything. Empty slabs are given
-   back when their pages are needed. */
-static inline size_t context_fixed_pages(const capu_context *context)
-{
-    return slabs_used_count(context->slabs) + context->edge_page_count;
-}
-
-/* Pages that a plan leaves to them: as many as were always resident at some time since the
-   iteration before the last one ended. */
-static inline size_t context_kept_pages(const capu_context *context)
-{
-    return slabs_kept_count(context->slabs) + context->edge_page_count;
-}
 
 /*
  * operands.c: everything around the work of an op. operands_begin resolves the operands, makes them

@@ -71,22 +71,25 @@ bool context_validate(capu_context *context, const char **what)
     struct check check = {.context = context};
     size_t out;
 
-    if (!pages_validate(context->pages, what) || !ranges_validate(context->ranges, what) ||
-        !slabs_validate(context->slabs, what) || !host_arena_validate(context->arena, what)) {
+    if (!pages_validate(context->memory.pages, what) ||
+        !ranges_validate(context->memory.ranges, what) ||
+        !slabs_validate(context->memory.slabs, what) ||
+        !host_arena_validate(context->memory.arena, what)) {
         return false;
     }
-    tensors_each(&context->tensors, check_tensor, &check);
+    tensors_each(&context->memory.tensors, check_tensor, &check);
     for (struct allocation *at = context->parked; at != NULL; at = at->next_parked) {
         for (struct tensor *tensor = at->first; tensor != NULL; tensor = tensor->next) {
             check_tensor(tensor, &check);
         }
     }
     out = (context->active != NULL ? context->active->guide->page_count : 0) + check.mapped_pages +
-          slabs_page_count(context->slabs) + context->edge_page_count +
+          slabs_page_count(context->memory.slabs) + context->memory.edge_page_count +
           buried_pages(&context->departures.leaving) + buried_pages(&context->departures.copying);
-    expect(&check, out == pages_out(context->pages), "pages are lost or counted twice");
-    expect(&check, pages_out(context->pages) <= pages_limit(context->pages), "over the budget");
-    expect(&check, check.persistent_pages == context->persistent_pages, "persistent pages");
+    expect(&check, out == pages_out(context->memory.pages), "pages are lost or counted twice");
+    expect(&check, pages_out(context->memory.pages) <= pages_limit(context->memory.pages),
+           "over the budget");
+    expect(&check, check.persistent_pages == context->memory.persistent_pages, "persistent pages");
     *what = check.what;
     return check.what == NULL;
 }

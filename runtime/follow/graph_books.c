@@ -67,7 +67,7 @@ capu_status graph_note_end(capu_graph *graph, struct record *record)
     }
     graph->tensor_count = record->tensor_count;
     for (size_t i = 0; i < record->tensor_count; i++) {
-        struct tensor *tensor = tensors_find(&context->tensors, record->tensors[i].address);
+        struct tensor *tensor = tensors_find(&context->memory.tensors, record->tensors[i].address);
 
         graph->tensors[i] = (struct graph_tensor){
             .tensor = tensor,

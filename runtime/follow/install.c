@@ -31,10 +31,10 @@ static capu_status drain(capu_context *context)
 /* The tensor as it was recorded, live or parked; NULL: there is none. */
 static struct tensor *find_tensor(capu_context *context, const struct guide_tensor *planned)
 {
-    struct tensor *tensor = tensors_find(&context->tensors, planned->address);
+    struct tensor *tensor = tensors_find(&context->memory.tensors, planned->address);
 
     if (tensor == NULL) {
-        tensor = tensors_find_freed(&context->tensors, planned->address);
+        tensor = tensors_find_freed(&context->memory.tensors, planned->address);
         if (tensor != NULL && !tensor->allocation->is_parked) {
             tensor = NULL;
         }
@@ -166,7 +166,7 @@ static capu_status bind_pages(capu_context *context, const struct guide *guide)
     context->operands.stamp++;
     status = pager_make_room(context, missing);
     if (status == CAPU_OK) {
-        status = failure_check(context, pages_take(context->pages, missing, fresh),
+        status = failure_check(context, pages_take(context->memory.pages, missing, fresh),
                                "taking the plan's pages");
     }
     if (status == CAPU_OK && guide->is_unplaced) {

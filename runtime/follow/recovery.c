@@ -367,8 +367,8 @@ static size_t replay_pages(const capu_context *context, uint32_t number)
 capu_status recovery_before_fixed(capu_context *context, size_t page_count)
 {
     const struct guide *guide = context->owed.guide;
-    size_t fixed = context_fixed_pages(context) + page_count;
-    size_t limit = pages_limit(context->pages);
+    size_t fixed = memory_fixed_pages(&context->memory) + page_count;
+    size_t limit = pages_limit(context->memory.pages);
     size_t room = limit > fixed ? limit - fixed : 0;
 
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count; i++) {

@@ -61,7 +61,7 @@ static void forget_outputs(capu_context *context, const struct guide *guide,
     }
     for (uint32_t i = 0; i < op->cleared.count; i++) {
         const struct record_range *range = &guide->cleared[op->cleared.first + i];
-        struct tensor *tensor = tensors_find(&context->tensors, range->address);
+        struct tensor *tensor = tensors_find(&context->memory.tensors, range->address);
 
         if (tensor != NULL && !tensor_is_managed(tensor)) {
             tensor->version++;

@@ -66,7 +66,7 @@ struct tensor *owed_tensor(capu_context *context, uint32_t number)
     struct tensor *tensor = context->binding.tensors[number].tensor;
 
     if (planned->page_count == 0) {
-        tensor = tensors_find(&context->tensors, planned->address);
+        tensor = tensors_find(&context->memory.tensors, planned->address);
         if (tensor != NULL && (tensor->address != planned->address ||
                                tensor->bytes != planned->bytes || tensor_is_managed(tensor))) {
             tensor = NULL;

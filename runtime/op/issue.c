@@ -22,7 +22,7 @@ static bool is_callers(enum call_kind kind)
 static inline uint64_t valid_bytes(const capu_context *context, const capu_operand *operand)
 {
     const unsigned char *begin = operand->address;
-    const struct tensor *tensor = tensors_find(&context->tensors, begin);
+    const struct tensor *tensor = tensors_find(&context->memory.tensors, begin);
     uint64_t room;
 
     if (tensor == NULL || operand->role < CAPU_READ || operand->role > CAPU_WRITE_DISCARD ||

@@ -92,7 +92,7 @@ static capu_status resolve(capu_context *context, capu_operand *operand)
     char what[160];
     unsigned char *at = (unsigned char *)(uintptr_t)operand->address;
     uint64_t left = operand->bytes;
-    struct tensor *tensor = tensors_find(&context->tensors, at);
+    struct tensor *tensor = tensors_find(&context->memory.tensors, at);
     struct tensor *first = tensor;
     bool is_extended = operand->role == CAPU_WRITE_DISCARD;
     capu_status status;

@@ -271,9 +271,10 @@ static uint64_t other_pages(const capu_context *context, const struct record *re
 {
     uint64_t pages = 0;
 
-    tensors_each(&context->tensors, add_pages, &pages);
+    tensors_each(&context->memory.tensors, add_pages, &pages);
     for (size_t i = 0; i < record->tensor_count; i++) {
-        const struct tensor *tensor = tensors_find(&context->tensors, record->tensors[i].address);
+        const struct tensor *tensor =
+            tensors_find(&context->memory.tensors, record->tensors[i].address);
 
         if (tensor != NULL && tensor->address == record->tensors[i].address &&
             tensor->page_count == record_tensor_pages(&record->tensors[i]) &&
@@ -313,7 +314,7 @@ static capu_status fill(capu_context *context, const struct record *record, bool
     job->effort = efforts[context->config.effort];
     job->budget_bytes = context->config.budget_bytes;
     job->host_bytes = host_limit(context, &job->trace);
-    job->page_bytes = pages_bytes_each(context->pages);
+    job->page_bytes = pages_bytes_each(context->memory.pages);
     others = other_pages(context, record) * job->page_bytes;
     job->apart_bytes = job->budget_bytes > others ? job->budget_bytes - others : 0;
     job->is_unplaced = context->places_nothing;

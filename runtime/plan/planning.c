@@ -627,7 +627,8 @@ static void stop_larger_jobs(capu_context *context)
 
 static bool fits(const capu_context *context, const struct plan_entry *entry)
 {
-    return entry->guide->page_count + context_kept_pages(context) <= pages_limit(context->pages);
+    return entry->guide->page_count + memory_kept_pages(&context->memory) <=
+           pages_limit(context->memory.pages);
 }
 
 void planning_note_budget(capu_context *context)
@@ -711,7 +712,7 @@ const char *planning_error(capu_context *context, const char *label)
 {
     const struct label_record *record;
 
-    label = names_intern(&context->names, label);
+    label = names_intern(&context->memory.names, label);
     if (context->planning == NULL || label == NULL) {
         return "";
     }

@@ -10,7 +10,7 @@ enum { NEARLY = 8 };
 static uint64_t least_bytes(const capu_context *context)
 {
     const struct operands *operands = &context->operands;
-    uint64_t bytes = slabs_used_bytes(context->slabs);
+    uint64_t bytes = slabs_used_bytes(context->memory.slabs);
 
     for (size_t i = 0; i < operands->access_count; i++) {
         bytes += operands->accesses[i].tensor->bytes;
@@ -36,7 +36,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 void outside_note(capu_context *context)
 {
     const struct operands *operands = &context->operands;
-    const struct page_census *census = &context->census;
+    const struct page_census *census = &context->memory.census;
     struct outside *outside = &context->outside;
     struct page_sums sums[CENSUS_LEVELS];
     uint64_t bytes = least_bytes(context);
@@ -46,7 +46,8 @@ void outside_note(capu_context *context)
         return;
     }
     outside->least_bytes = larger(outside->least_bytes, bytes);
-    own = (own_pages(operands) + context_fixed_pages(context)) * pages_bytes_each(context->pages);
+    own = (own_pages(operands) + memory_fixed_pages(&context->memory)) *
+          pages_bytes_each(context->memory.pages);
     if (outside->op == NULL || own > outside->own_bytes) {
         outside->own_bytes = own;
         outside->op = operands->name;
@@ -65,7 +66,7 @@ void outside_note(capu_context *context)
 
 uint64_t outside_bytes(const capu_context *context, uint64_t page_bytes)
 {
-    const struct page_census *census = &context->census;
+    const struct page_census *census = &context->memory.census;
 
     for (size_t level = 0; level < census->level_count; level++) {
         if (census->levels[level].page_bytes == page_bytes) {

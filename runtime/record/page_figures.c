@@ -53,7 +53,7 @@ static uint32_t pages_at(const struct page_census *census, const struct record_t
 uint64_t page_figures_span(const capu_context *context, const struct record_tensor *tensor,
                            uint64_t page_bytes)
 {
-    uint64_t pages = pages_at(&context->census, tensor, page_bytes);
+    uint64_t pages = pages_at(&context->memory.census, tensor, page_bytes);
     uint64_t offset = offset_of(tensor, page_bytes);
     uint64_t first = (offset + page_bytes - 1) / page_bytes * page_bytes;
     uint64_t end = first + pages * page_bytes;
@@ -66,7 +66,7 @@ uint64_t page_figures_span(const capu_context *context, const struct record_tens
    own page. */
 static void count_pages(capu_context *context, const struct record *record, size_t level)
 {
-    const struct page_census *census = &context->census;
+    const struct page_census *census = &context->memory.census;
     uint32_t *pages = context->tracker.pages;
 
     for (size_t i = 0; i < record->tensor_count; i++) {
@@ -183,7 +183,7 @@ static uint64_t held_pages(const struct tracker *tracker, const struct record *r
 static struct figures measure(capu_context *context, const struct record *record, size_t level)
 {
     struct tracker *tracker = &context->tracker;
-    bool is_own = level >= context->census.level_count;
+    bool is_own = level >= context->memory.census.level_count;
     struct figures figures = {.page_bytes = record->page_bytes,
                               .edges = record->edge_pages,
                               .slabs = record->fixed_pages - record->edge_pages};
@@ -192,7 +192,7 @@ static struct figures measure(capu_context *context, const struct record *record
 
     count_pages(context, record, level);
     if (!is_own) {
-        figures.page_bytes = context->census.levels[level].page_bytes;
+        figures.page_bytes = context->memory.census.levels[level].page_bytes;
         figures.edges = record->sums[level].edges;
         figures.slabs = record->sums[level].slabs;
         untouched = record->sums[level].persistent;
@@ -215,14 +215,14 @@ static uint64_t chosen_page(const capu_context *context, uint64_t budget_bytes)
    such a budget could have is the one it would get. */
 static struct figures measure_within(capu_context *context, const struct record *record)
 {
-    for (size_t i = 0; i < context->census.level_count && !context->is_page_pinned; i++) {
+    for (size_t i = 0; i < context->memory.census.level_count && !context->is_page_pinned; i++) {
         struct figures figures = measure(context, record, i);
 
         if (chosen_page(context, live_bytes(&figures)) <= figures.page_bytes) {
             return figures;
         }
     }
-    return measure(context, record, context->census.level_count);
+    return measure(context, record, context->memory.census.level_count);
 }
 
 /* The page that the device would choose for the budget, if its floor is lower. */
@@ -231,8 +231,8 @@ static void suggest_page(capu_context *context, struct record *record)
     uint64_t page_bytes = chosen_page(context, context->full_budget_bytes);
     capu_report *report = &record->report;
 
-    for (size_t i = 0; i < context->census.level_count && context->is_page_pinned; i++) {
-        if (context->census.levels[i].page_bytes == page_bytes) {
+    for (size_t i = 0; i < context->memory.census.level_count && context->is_page_pinned; i++) {
+        if (context->memory.census.levels[i].page_bytes == page_bytes) {
             struct figures figures = measure(context, record, i);
             uint64_t better_bytes = floor_bytes(&figures);
 

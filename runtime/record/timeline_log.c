@@ -257,7 +257,7 @@ static struct timeline_tensor *entry_of(capu_context *context, struct tensor *te
         .name = lookup_name(context, tensor),
         .address = tensor->address,
         .bytes = tensor_is_managed(tensor) ? tensor->span_bytes : tensor->bytes,
-        .held_bytes = tensor->page_count * pages_bytes_each(context->pages),
+        .held_bytes = tensor->page_count * pages_bytes_each(context->memory.pages),
         .kind = tensor->kind,
         .is_persistent = tensor->is_persistent || !tensor_is_managed(tensor),
         .is_on_device = is_start && is_here,
@@ -338,7 +338,7 @@ void timeline_log_open(capu_context *context)
         give_up(context, log, "the beginning of an iteration cannot be timed for its timeline");
         return;
     }
-    tensors_each(&context->tensors, note_start, context);
+    tensors_each(&context->memory.tensors, note_start, context);
 }
 
 void timeline_log_close(capu_context *context)

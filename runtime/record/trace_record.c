@@ -74,7 +74,7 @@ static capu_status add_tensor(capu_context *context, struct trace *trace,
                               const struct record_tensor *tensor, uint64_t span_bytes,
                               bool for_plan, struct error_text *error)
 {
-    const struct tensor *live = tensors_find(&context->tensors, tensor->address);
+    const struct tensor *live = tensors_find(&context->memory.tensors, tensor->address);
     bool is_read_after = live != NULL && live->address == tensor->address && live->is_read_after;
     char address[32];
     struct tensor_description description = {
@@ -98,7 +98,7 @@ static capu_status add_tensor(capu_context *context, struct trace *trace,
 /* For a plan: what was always resident at some time in the last iterations, until now. */
 static uint64_t fixed_bytes(const capu_context *context, const struct record *record, bool for_plan)
 {
-    size_t now = context_kept_pages(context);
+    size_t now = memory_kept_pages(&context->memory);
 
     if (for_plan) {
         return (now > record->kept_pages ? now : record->kept_pages) * record->page_bytes;

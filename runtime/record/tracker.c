@@ -155,7 +155,7 @@ static struct record_tensor describe(const struct tensor *tensor)
 /* An unlimited run holds persistent tensors also in an iteration that does not touch them. */
 static void list_untouched(capu_context *context, struct record *record)
 {
-    for (struct tensor *at = context->persistent.head; at != NULL; at = at->contents.next) {
+    for (struct tensor *at = context->memory.persistent.head; at != NULL; at = at->contents.next) {
         if (at->in_record.stamp == record->stamp) {
             continue;
         }
@@ -173,19 +173,21 @@ void tracker_close(capu_context *context, struct lane_position end)
     struct record *record = context->tracker.open;
 
     record->end = end;
-    record->fixed_pages = context_fixed_pages(context);
-    record->kept_pages = context_kept_pages(context);
-    record->report.slab_bytes = slabs_used_count(context->slabs) * pages_bytes_each(context->pages);
-    record->report.slab_used_bytes = slabs_used_bytes(context->slabs);
-    record->edge_pages = context->edge_page_count;
-    record->untouched_pages = context->persistent_pages - record->touched_pages;
-    record->page_bytes = pages_bytes_each(context->pages);
-    page_census_read(&context->census, record->sums);
+    record->fixed_pages = memory_fixed_pages(&context->memory);
+    record->kept_pages = memory_kept_pages(&context->memory);
+    record->report.slab_bytes =
+        slabs_used_count(context->memory.slabs) * pages_bytes_each(context->memory.pages);
+    record->report.slab_used_bytes = slabs_used_bytes(context->memory.slabs);
+    record->edge_pages = context->memory.edge_page_count;
+    record->untouched_pages = context->memory.persistent_pages - record->touched_pages;
+    record->page_bytes = pages_bytes_each(context->memory.pages);
+    page_census_read(&context->memory.census, record->sums);
     if (record->report.budget_bytes < context->config.budget_bytes) {
         record->report.budget_bytes = context->config.budget_bytes; /* the largest there was */
     }
-    record->report.host_bytes = host_arena_chunk_bytes(context->arena); /* it never shrinks */
-    record->report.peak_bytes = pages_out_peak(context->pages) * record->page_bytes;
+    record->report.host_bytes =
+        host_arena_chunk_bytes(context->memory.arena); /* it never shrinks */
+    record->report.peak_bytes = pages_out_peak(context->memory.pages) * record->page_bytes;
     if (context->config.trace_path != NULL && record->stamp == context->config.trace_iteration) {
         list_untouched(context, record);
     }
@@ -200,7 +202,7 @@ capu_status tracker_reserve(capu_context *context, size_t access_count, size_t o
     struct record *record = context->tracker.open;
 
     if (record != NULL) {
-        ahead_look(&context->tracker.ahead, &context->tensors, record, access_count);
+        ahead_look(&context->tracker.ahead, &context->memory.tensors, record, access_count);
     }
     /* Every operand may first be filled with zeros, by an op of its own. */
     return record == NULL || record_reserve(record, access_count + 1, 2 * access_count + 1,
@@ -276,7 +278,7 @@ static void add_entry(capu_context *context, struct record *record, struct tenso
     tensor->is_carried = tensor->is_carried || entry->is_carried;
     tensor->overwrites++;
     entry->first_op = (uint32_t)record->op_count - 1;
-    if (tensor->contents.list == &context->persistent) {
+    if (tensor->contents.list == &context->memory.persistent) {
         record->touched_pages += tensor->page_count;
         entry->is_held = true;
     }
@@ -493,8 +495,8 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
     struct record *record = context->tracker.open;
     uint64_t pages = change > 0 ? tensor->page_count : -(uint64_t)tensor->page_count;
 
-    context->persistent_pages += pages;
-    page_census_persistent(&context->census, tensor, change);
+    context->memory.persistent_pages += pages;
+    page_census_persistent(&context->memory.census, tensor, change);
     if (record != NULL && tensor->in_record.stamp == record->stamp) {
         record->touched_pages += pages;
         record->tensors[tensor->in_record.index].is_held = change > 0;
@@ -516,7 +518,7 @@ static void publish_live(capu_context *context, const struct record *record)
         page_figures_kinds(&context->tracker, record, live->own.kind_bytes);
         live->kinds_ns = now_ns;
     }
-    live->own.held_bytes = pages_out(context->pages) * record->page_bytes;
+    live->own.held_bytes = pages_out(context->memory.pages) * record->page_bytes;
     live->own.published_ns = now_ns;
     live_publish(live);
 }

@@ -8,13 +8,14 @@
 
 void contents_define(capu_context *context, struct tensor *tensor)
 {
-    struct tensor_list *list = tensor->is_persistent ? &context->persistent : &context->transient;
+    struct tensor_list *list =
+        tensor->is_persistent ? &context->memory.persistent : &context->memory.transient;
 
     ASSERT(tensor_is_defined(tensor));
     if (tensor->contents.list == list) {
         return;
     }
-    if (tensor->contents.list == &context->persistent) {
+    if (tensor->contents.list == &context->memory.persistent) {
         tracker_persistent(context, tensor, -1);
     }
     tensor_list_remove(tensor, CONTENTS);
@@ -26,7 +27,7 @@ void contents_define(capu_context *context, struct tensor *tensor)
 
 void contents_forget(capu_context *context, struct tensor *tensor)
 {
-    if (tensor->contents.list == &context->persistent) {
+    if (tensor->contents.list == &context->memory.persistent) {
         tracker_persistent(context, tensor, -1);
     }
     tensor_list_remove(tensor, CONTENTS);

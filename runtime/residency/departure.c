@@ -85,14 +85,14 @@ static capu_status release_span(capu_context *context, struct tensor *tensor)
         return failure_check(context, status, "unmapping memory");
     }
     TRACKER_ADD(context, unmap_count, 1);
-    pages_give(context->pages, tensor->pages, tensor->page_count);
+    pages_give(context->memory.pages, tensor->pages, tensor->page_count);
     tensor_state_unmapped(tensor);
     return CAPU_OK;
 }
 
 static capu_status release_edges(capu_context *context, struct allocation *allocation)
 {
-    uint64_t page_bytes = pages_bytes_each(context->pages);
+    uint64_t page_bytes = pages_bytes_each(context->memory.pages);
 
     for (size_t i = 0; allocation->edge_pages != NULL && i < allocation->page_count; i++) {
         unsigned char *address = (unsigned char *)allocation->address + i * page_bytes;
@@ -104,9 +104,9 @@ static capu_status release_edges(capu_context *context, struct allocation *alloc
                 return failure_check(context, status, "unmapping memory");
             }
             TRACKER_ADD(context, unmap_count, 1);
-            pages_give(context->pages, &allocation->edge_pages[i], 1);
+            pages_give(context->memory.pages, &allocation->edge_pages[i], 1);
             allocation->edge_pages[i] = DEVICE_NO_PAGE;
-            context->edge_page_count--;
+            context->memory.edge_page_count--;
         }
     }
     return CAPU_OK;
@@ -145,7 +145,7 @@ static capu_status departure_end(capu_context *context, struct departure *depart
     departure_cancel(&context->departures, departure);
     if (allocation != NULL) {
         rests = context->in_iteration && allocation->freed_iteration == context->iteration;
-        ranges_give(context->ranges, allocation->address, allocation->page_count, rests);
+        ranges_give(context->memory.ranges, allocation->address, allocation->page_count, rests);
         allocation_destroy(context, allocation);
     }
     return CAPU_OK;
@@ -304,7 +304,7 @@ void departure_abandon(capu_context *context, struct allocation *allocation)
         swap_drop(context, tensor);
         tensor_list_remove(tensor, RESIDENCY);
         tensor_list_remove(tensor, CONTENTS);
-        tensors_remove(&context->tensors, tensor);
+        tensors_remove(&context->memory.tensors, tensor);
     }
     release_pages(context, allocation);
     allocation_destroy(context, allocation);

@@ -156,7 +156,7 @@ capu_status leave_uninstall(capu_context *context)
     }
     for (uint32_t page = 0; page < guide->page_count; page++) {
         if (context->binding.pages[page] != DEVICE_NO_PAGE) {
-            pages_give(context->pages, &context->binding.pages[page], 1);
+            pages_give(context->memory.pages, &context->binding.pages[page], 1);
         }
     }
     stock_empty(context);

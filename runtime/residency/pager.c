@@ -51,17 +51,18 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
    program has not needed for a while. False: none. */
 static bool trim_slabs(capu_context *context, bool is_all, capu_status *status)
 {
-    if (!is_all && slabs_page_count(context->slabs) <= slabs_kept_count(context->slabs)) {
+    if (!is_all &&
+        slabs_page_count(context->memory.slabs) <= slabs_kept_count(context->memory.slabs)) {
         return false;
     }
     *status = failure_check(context, lane_synchronize(&context->lanes.compute),
                             "waiting for the last use of small tensors");
-    return *status == CAPU_OK && slabs_trim(context->slabs, is_all) > 0;
+    return *status == CAPU_OK && slabs_trim(context->memory.slabs, is_all) > 0;
 }
 
 capu_status pager_leave_guide_for(capu_context *context, size_t page_count)
 {
-    return context->active != NULL && pages_available(context->pages) < page_count
+    return context->active != NULL && pages_available(context->memory.pages) < page_count
                ? leave_guide(context)
                : CAPU_OK;
 }
@@ -70,17 +71,18 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
 {
     capu_status status = pager_leave_guide_for(context, page_count);
 
-    while (status == CAPU_OK && pages_available(context->pages) < page_count) {
+    while (status == CAPU_OK && pages_available(context->memory.pages) < page_count) {
         struct tensor *victim = NULL;
 
         status = departures_reap(context);
-        if (status != CAPU_OK || pages_available(context->pages) >= page_count) {
+        if (status != CAPU_OK || pages_available(context->memory.pages) >= page_count) {
             break;
         }
         if (trim_slabs(context, false, &status) || status != CAPU_OK) {
             continue;
         }
-        if (pages_available(context->pages) + context->departures.leaving_pages < page_count) {
+        if (pages_available(context->memory.pages) + context->departures.leaving_pages <
+            page_count) {
             victim = victims_choose(context);
         }
         if (victim != NULL) {
@@ -91,8 +93,9 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
             status = failure_set(context, CAPU_OVER_BUDGET,
                                  "%zu more pages are needed, and nothing is left to evict: "
                                  "%zu of %zu pages are always resident",
-                                 page_count - pages_available(context->pages),
-                                 context_fixed_pages(context), pages_limit(context->pages));
+                                 page_count - pages_available(context->memory.pages),
+                                 memory_fixed_pages(&context->memory),
+                                 pages_limit(context->memory.pages));
         }
     }
     return status;
@@ -110,14 +113,14 @@ void pager_claim(capu_context *context, struct tensor *tensor)
    and that is known only when it refuses one. Then room is made among those that there are. */
 static capu_status take_pages(capu_context *context, struct tensor *tensor)
 {
-    capu_status status = pages_take(context->pages, tensor->page_count, tensor->pages);
+    capu_status status = pages_take(context->memory.pages, tensor->page_count, tensor->pages);
 
     if (status == CAPU_OVER_BUDGET) {
         status = pager_make_room(context, tensor->page_count);
         if (status != CAPU_OK) {
             return status;
         }
-        status = pages_take(context->pages, tensor->page_count, tensor->pages);
+        status = pages_take(context->memory.pages, tensor->page_count, tensor->pages);
     }
     return failure_check(context, status, "taking device memory");
 }
@@ -132,7 +135,7 @@ static capu_status map_span(capu_context *context, struct tensor *tensor)
     }
     status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
     if (status != CAPU_OK) {
-        pages_give(context->pages, tensor->pages, tensor->page_count);
+        pages_give(context->memory.pages, tensor->pages, tensor->page_count);
         return failure_check(context, status, "mapping device memory");
     }
     TRACKER_ADD(context, map_count, 1);
@@ -208,7 +211,7 @@ capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs
     capu_status status = CAPU_OK;
 
     if (!tensor_is_mapped(tensor)) {
-        ASSERT(pages_available(context->pages) >= tensor->page_count);
+        ASSERT(pages_available(context->memory.pages) >= tensor->page_count);
         status = map_span(context, tensor);
         if (status == CAPU_OK && strict_is_on(context)) {
             status = fill_span(context, tensor, STRICT_POISON);

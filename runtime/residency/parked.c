@@ -28,17 +28,17 @@ capu_status parked_create(capu_context *context, const void *address, uint64_t b
                           size_t page_count, struct allocation **out)
 {
     void *at = (void *)(uintptr_t)address;
-    capu_status status = ranges_take_at(context->ranges, at, page_count);
+    capu_status status = ranges_take_at(context->memory.ranges, at, page_count);
 
     if (status != CAPU_OK) {
         return failure_set(context, CAPU_NOT_READY, "the addresses at %p are in use", address);
     }
     status = allocation_create(context, at, bytes, page_count, out);
     if (status != CAPU_OK) {
-        ranges_give(context->ranges, at, page_count, false);
+        ranges_give(context->memory.ranges, at, page_count, false);
         return failure_set(context, status, "no memory to note an allocation");
     }
-    tensors_remove(&context->tensors, (*out)->first);
+    tensors_remove(&context->memory.tensors, (*out)->first);
     (*out)->is_freed = true;
     parked_add(context, *out);
     return CAPU_OK;

@@ -13,9 +13,9 @@
 /* Says so if few small tensors keep many pages. */
 static const char *explain_slabs(const capu_context *context, char *text, size_t bytes)
 {
-    uint64_t page_bytes = pages_bytes_each(context->pages);
-    uint64_t kept_bytes = slabs_used_count(context->slabs) * page_bytes;
-    uint64_t used_bytes = slabs_used_bytes(context->slabs);
+    uint64_t page_bytes = pages_bytes_each(context->memory.pages);
+    uint64_t kept_bytes = slabs_used_count(context->memory.slabs) * page_bytes;
+    uint64_t used_bytes = slabs_used_bytes(context->memory.slabs);
 
     text[0] = '\0';
     if (kept_bytes > page_bytes && used_bytes < kept_bytes / 2) {
@@ -27,7 +27,7 @@ static const char *explain_slabs(const capu_context *context, char *text, size_t
 
 static capu_status fail_budget(capu_context *context, size_t pages, size_t operand_pages)
 {
-    uint64_t page_bytes = pages_bytes_each(context->pages);
+    uint64_t page_bytes = pages_bytes_each(context->memory.pages);
     char slabs[200];
 
     return failure_set(context, CAPU_OVER_BUDGET,
@@ -43,10 +43,10 @@ static capu_status fail_budget(capu_context *context, size_t pages, size_t opera
 /* The operands together must fit next to what is always resident. */
 static inline capu_status check_budget(capu_context *context, size_t operand_pages)
 {
-    size_t pages = operand_pages + context_fixed_pages(context);
+    size_t pages = operand_pages + memory_fixed_pages(&context->memory);
 
-    return pages <= pages_limit(context->pages) ? CAPU_OK
-                                                : fail_budget(context, pages, operand_pages);
+    return pages <= pages_limit(context->memory.pages) ? CAPU_OK
+                                                       : fail_budget(context, pages, operand_pages);
 }
 
 /* Makes every operand resident. Zeros are filled in before other contents are copied back, so that

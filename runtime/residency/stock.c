@@ -51,13 +51,13 @@ static void leave_queue(capu_context *context, uint32_t index)
 
 void stock_fill(capu_context *context, const device_page *pages, size_t count)
 {
-    pages_put_aside(context->pages, pages, count);
+    pages_put_aside(context->memory.pages, pages, count);
     context->binding.stock_count += count;
 }
 
 void stock_empty(capu_context *context)
 {
-    pages_give_aside(context->pages, context->binding.stock_count);
+    pages_give_aside(context->memory.pages, context->binding.stock_count);
     context->binding.stock_count = 0;
 }
 
@@ -136,7 +136,7 @@ capu_status stock_take(capu_context *context, struct tensor *tensor)
     if (status != CAPU_OK) {
         return status;
     }
-    pages_take_aside(context->pages, tensor->page_count, tensor->pages);
+    pages_take_aside(context->memory.pages, tensor->page_count, tensor->pages);
     binding->stock_count -= tensor->page_count;
     status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
     if (status != CAPU_OK) {

@@ -21,7 +21,7 @@ void swap_give_block(capu_context *context, struct tensor *tensor)
     if (!lane_has_passed(tensor->left)) {
         last = tensor->left;
     }
-    host_arena_give(context->arena, &tensor->host, last);
+    host_arena_give(context->memory.arena, &tensor->host, last);
 }
 
 void swap_drop(capu_context *context, struct tensor *tensor)
@@ -52,7 +52,7 @@ static bool drop_clean_copy(capu_context *context)
 /* Reports what is short, the memory of the machine or the budget, and how much of it is used. */
 static capu_status no_host_room(capu_context *context, struct tensor *tensor, capu_status status)
 {
-    struct size_text used = size_text(host_arena_used_bytes(context->arena));
+    struct size_text used = size_text(host_arena_used_bytes(context->memory.arena));
     struct size_text bytes = size_text(tensor->span_bytes);
 
     if (status == CAPU_HOST_OVER_BUDGET) {
@@ -73,16 +73,16 @@ static capu_status no_host_room(capu_context *context, struct tensor *tensor, ca
    take again. */
 static capu_status make_block_room(capu_context *context, const struct tensor *tensor)
 {
-    bool is_wasteful = host_arena_is_wasteful(context->arena);
+    bool is_wasteful = host_arena_is_wasteful(context->memory.arena);
     struct lane_position oldest;
     capu_status status = CAPU_NOT_READY;
 
-    if (!is_wasteful || !host_arena_oldest(context->arena, &oldest)) {
+    if (!is_wasteful || !host_arena_oldest(context->memory.arena, &oldest)) {
         status = agent_grow(context->agent, tensor->span_bytes);
         if (status == CAPU_OK || drop_clean_copy(context)) {
             return CAPU_OK;
         }
-        if (!host_arena_oldest(context->arena, &oldest)) {
+        if (!host_arena_oldest(context->memory.arena, &oldest)) {
             return uploads_give_way(context) ? CAPU_OK : status;
         }
     }
@@ -97,8 +97,10 @@ static capu_status take_block(capu_context *context, struct tensor *tensor)
     capu_status status;
 
     for (;;) {
-        status = is_whole ? host_arena_take_whole(context->arena, tensor->span_bytes, &tensor->host)
-                          : host_arena_take(context->arena, tensor->span_bytes, &tensor->host);
+        status =
+            is_whole
+                ? host_arena_take_whole(context->memory.arena, tensor->span_bytes, &tensor->host)
+                : host_arena_take(context->memory.arena, tensor->span_bytes, &tensor->host);
         if (status != CAPU_NOT_READY) {
             break;
         }
@@ -134,7 +136,7 @@ void swap_unreserve_block(capu_context *context, struct tensor *tensor)
     ASSERT(tensor->keeps_block);
     tensor->keeps_block = false;
     if (!tensor_on_host(tensor)) {
-        host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
+        host_arena_give(context->memory.arena, &tensor->host, (struct lane_position){0});
     }
 }
 
@@ -193,7 +195,7 @@ capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_re
          * passed. */
         failure_quiesce(context, &context->lanes.d2h);
         if (!tensor->keeps_block) {
-            host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
+            host_arena_give(context->memory.arena, &tensor->host, (struct lane_position){0});
         }
         return failure_check(context, status, "copying a tensor to host memory");
     }

@@ -16,7 +16,7 @@ static struct upload_block *take_block(capu_context *context, uint64_t half_byte
     capu_status status = block != NULL ? CAPU_NOT_READY : CAPU_NO_HOST_MEMORY;
 
     while (status == CAPU_NOT_READY) {
-        status = host_arena_take_whole(context->arena, 2 * half_bytes, &block->host);
+        status = host_arena_take_whole(context->memory.arena, 2 * half_bytes, &block->host);
         if (status == CAPU_NOT_READY && agent_grow(context->agent, 2 * half_bytes) != CAPU_OK) {
             break;
         }
@@ -96,7 +96,7 @@ static void give_block(capu_context *context, struct upload_block **at)
 
     *at = block->next;
     context->uploads.bytes -= 2 * block->half_bytes;
-    host_arena_give(context->arena, &block->host, lane_promise(&context->lanes.compute));
+    host_arena_give(context->memory.arena, &block->host, lane_promise(&context->lanes.compute));
     free(block);
 }
 

@@ -19,7 +19,7 @@ capu_status strict_guard_device(capu_context *context)
 void strict_guard_slabs(capu_context *context)
 {
     if (can_guard(context)) {
-        slabs_spread(context->slabs);
+        slabs_spread(context->memory.slabs);
     }
 }
 

@@ -308,7 +308,7 @@ static uint64_t sum_inputs(const capu_context *context, const struct guide *guid
         const struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
 
         if (tensor == NULL) {
-            tensor = tensors_find(&context->tensors, guide->tensors[access->tensor].address);
+            tensor = tensors_find(&context->memory.tensors, guide->tensors[access->tensor].address);
         }
         if (access->role == CAPU_READ && tensor != NULL) {
             add_input(context, tensor, &sum);

@@ -128,7 +128,8 @@ static bool is_listed(const struct strangers *strangers, const struct tensor *te
 /* Adds the tensors of a small allocation. Pre: those that are split from operands are added. */
 static bool add_small(capu_context *context, const void *address)
 {
-    struct tensor *tensor = address != NULL ? tensors_find(&context->tensors, address) : NULL;
+    struct tensor *tensor =
+        address != NULL ? tensors_find(&context->memory.tensors, address) : NULL;
 
     for (; tensor != NULL; tensor = tensor->next) {
         if (!is_named(context, tensor) && !is_listed(context->operands.strangers, tensor) &&
@@ -145,8 +146,8 @@ static bool add_neighbours(capu_context *context, const struct tensor *tensor)
     const void *address = tensor->allocation->address;
 
     return tensor->allocation->page_count > 0 ||
-           (add_small(context, slabs_beside(context->slabs, address, false)) &&
-            add_small(context, slabs_beside(context->slabs, address, true)));
+           (add_small(context, slabs_beside(context->memory.slabs, address, false)) &&
+            add_small(context, slabs_beside(context->memory.slabs, address, true)));
 }
 
 /* Adds all strangers of the op at hand. */

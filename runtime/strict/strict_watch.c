@@ -91,9 +91,10 @@ static const void *page_of(const capu_context *context, const void *address)
    page. NULL: none is there. */
 static struct tensor *find_strayed(const capu_context *context, const void *address)
 {
-    struct tensor *tensor = tensors_find(&context->tensors, address);
+    struct tensor *tensor = tensors_find(&context->memory.tensors, address);
 
-    return tensor != NULL ? tensor : tensors_find(&context->tensors, page_of(context, address));
+    return tensor != NULL ? tensor
+                          : tensors_find(&context->memory.tensors, page_of(context, address));
 }
 
 /* The tensor whose pages an op has written although it only reads it. NULL: none. */

@@ -60,13 +60,14 @@ capu_status allocation_create(capu_context *context, void *address, uint64_t byt
     allocation->bytes = bytes;
     allocation->page_count = page_count;
     allocation->first = tensor_create(allocation, address, bytes, page_count);
-    if (allocation->first == NULL || tensors_add(&context->tensors, allocation->first) != CAPU_OK) {
+    if (allocation->first == NULL ||
+        tensors_add(&context->memory.tensors, allocation->first) != CAPU_OK) {
         tensor_destroy(allocation->first);
         free(allocation);
         return CAPU_NO_HOST_MEMORY;
     }
-    page_census_add(&context->census, allocation);
-    page_census_tensor(&context->census, allocation->first, 1);
+    page_census_add(&context->memory.census, allocation);
+    page_census_tensor(&context->memory.census, allocation->first, 1);
     *out = allocation;
     return CAPU_OK;
 }
@@ -78,12 +79,12 @@ void allocation_destroy(capu_context *context, struct allocation *allocation)
     while (tensor != NULL) {
         struct tensor *next = tensor->next;
 
-        page_census_tensor(&context->census, tensor, -1);
-        tensors_forget(&context->tensors, tensor);
+        page_census_tensor(&context->memory.census, tensor, -1);
+        tensors_forget(&context->memory.tensors, tensor);
         tensor_destroy(tensor);
         tensor = next;
     }
-    page_census_remove(&context->census, allocation, context->in_iteration);
+    page_census_remove(&context->memory.census, allocation, context->in_iteration);
     free(allocation->edge_pages);
     free(allocation);
 }

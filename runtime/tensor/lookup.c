@@ -9,7 +9,7 @@
 
 static capu_status fail_freed(capu_context *context, const void *address, const char *what)
 {
-    const char *name = tensors_freed_name(&context->tensors, address);
+    const char *name = tensors_freed_name(&context->memory.tensors, address);
     char text[32];
 
     snprintf(text, sizeof(text), "%p", address); /* which is the name of a tensor without one */
@@ -23,11 +23,11 @@ static capu_status fail_freed(capu_context *context, const void *address, const 
 capu_status lookup_tensor(capu_context *context, const void *address, const char *what,
                           struct tensor **tensor)
 {
-    *tensor = tensors_find(&context->tensors, address);
+    *tensor = tensors_find(&context->memory.tensors, address);
     if (*tensor != NULL) {
         return CAPU_OK;
     }
-    if (tensors_was_freed(&context->tensors, address)) {
+    if (tensors_was_freed(&context->memory.tensors, address)) {
         return fail_freed(context, address, what);
     }
     if (address == NULL) {
@@ -68,7 +68,7 @@ const char *lookup_name(capu_context *context, struct tensor *tensor)
 
     if (tensor->name == NULL) {
         snprintf(text, sizeof(text), "%p", tensor->address);
-        tensor->name = names_intern(&context->names, text);
+        tensor->name = names_intern(&context->memory.names, text);
     }
     return tensor->name != NULL ? tensor->name : "";
 }

@@ -69,7 +69,7 @@ uint64_t hand_plan_give(struct rig *rig, const void *any, const struct hand_acti
     RIG_OK(rig, capu_synchronize(context));
     RIG_OK(rig, planning_forget(context, any)); /* planning's own plan */
     record = hand_plan_record(context);
-    label = label_records_find(&context->labels, names_intern(&context->names, "train"));
+    label = label_records_find(&context->labels, names_intern(&context->memory.names, "train"));
     ck_assert_ptr_nonnull(label);
     ck_assert_int_eq(trace_record_build(context, record, true, &trace, &error), CAPU_OK);
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, RIG_PAGE, &error), CAPU_OK);

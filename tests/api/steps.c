@@ -147,7 +147,7 @@ void step_expect(struct rig *rig, const void *address, size_t bytes, unsigned ch
 void step_lose(struct rig *rig, const void *address)
 {
     capu_context *context = rig->context;
-    struct tensor *tensor = tensors_find(&context->tensors, address);
+    struct tensor *tensor = tensors_find(&context->memory.tensors, address);
 
     ck_assert_ptr_nonnull(tensor);
     RIG_OK(rig, leave_guide(context));
@@ -159,7 +159,7 @@ void step_lose(struct rig *rig, const void *address)
     if (tensor_is_mapped(tensor)) {
         ck_assert_int_eq(device_unmap(context->lanes.device, tensor->span, tensor->page_count),
                          CAPU_OK);
-        pages_give(context->pages, tensor->pages, tensor->page_count);
+        pages_give(context->memory.pages, tensor->pages, tensor->page_count);
         tensor_list_remove(tensor, RESIDENCY);
         tensor_state_unmapped(tensor);
     }

@@ -49,7 +49,8 @@ void random_note_write(struct program *program, struct shadow *tensor, bool is_r
 
 static bool has_fixed_part(struct program *program, const struct shadow *shadow)
 {
-    const struct tensor *tensor = tensors_find(&program->rig.context->tensors, shadow->address);
+    const struct tensor *tensor =
+        tensors_find(&program->rig.context->memory.tensors, shadow->address);
 
     return tensor->span_bytes != tensor->bytes;
 }
@@ -160,7 +161,7 @@ static bool may_be_lost(const struct program *program, const struct shadow *tens
 static bool may_lose(struct program *program, const struct shadow *const *tensors, size_t count)
 {
     const capu_config *config = capu_context_config(program->rig.context);
-    uint64_t pages = program->pages + context_fixed_pages(program->rig.context);
+    uint64_t pages = program->pages + memory_fixed_pages(&program->rig.context->memory);
     bool may_be = false;
 
     note_held(program);

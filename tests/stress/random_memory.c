@@ -215,15 +215,17 @@ void random_split(struct program *program)
     if (program->tensor_count + 2 > TENSORS || ends[1] - from == old.count) {
         return;
     }
-    was_lost = tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address));
+    was_lost = tensor_is_lost(tensors_find(&program->rig.context->memory.tensors, old.address));
     WORKS(program, capu_split(program->rig.context, old.address + from, ends[1] - from));
     if (program->is_lost) {
         return;
     }
     was_lost =
-        was_lost || tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address)) ||
-        tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address + from)) ||
-        tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address + old.count - 1));
+        was_lost ||
+        tensor_is_lost(tensors_find(&program->rig.context->memory.tensors, old.address)) ||
+        tensor_is_lost(tensors_find(&program->rig.context->memory.tensors, old.address + from)) ||
+        tensor_is_lost(
+            tensors_find(&program->rig.context->memory.tensors, old.address + old.count - 1));
     *place = program->tensors[--program->tensor_count];
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         struct shadow *piece = &program->tensors[program->tensor_count];
@@ -240,8 +242,8 @@ void random_split(struct program *program)
         piece->is_transient = i != 1 && old.is_transient;
         piece->is_defined =
             old.is_defined &&
-            (!was_lost ||
-             tensor_is_defined(tensors_find(&program->rig.context->tensors, piece->address)));
+            (!was_lost || tensor_is_defined(
+                              tensors_find(&program->rig.context->memory.tensors, piece->address)));
         random_trace(program, piece);
         program->tensor_count++;
         at = ends[i];

@@ -49,7 +49,8 @@ static void note_cleared(struct program *program)
 {
     for (size_t i = 0; i < program->tensor_count; i++) {
         struct shadow *shadow = &program->tensors[i];
-        const struct tensor *tensor = tensors_find(&program->rig.context->tensors, shadow->address);
+        const struct tensor *tensor =
+            tensors_find(&program->rig.context->memory.tensors, shadow->address);
 
         shadow->is_defined &=
             tensor == NULL || tensor_is_managed(tensor) || tensor_is_defined(tensor);
@@ -90,7 +91,8 @@ bool random_is_starved(struct program *program, capu_status status)
 /* Whether copies of a tensor may still be under way. */
 static bool has_copies(struct program *program, const struct shadow *shadow)
 {
-    const struct tensor *tensor = tensors_find(&program->rig.context->tensors, shadow->address);
+    const struct tensor *tensor =
+        tensors_find(&program->rig.context->memory.tensors, shadow->address);
 
     return !lane_has_passed(tensor->ready) || !lane_has_passed(tensor->left);
 }
@@ -187,10 +189,11 @@ static bool is_whole(const struct shadow *tensor, const struct mixing_operand *o
 
 static uint64_t pages_of(struct program *program, struct shadow *const *tensors, size_t count)
 {
-    uint64_t pages = context_fixed_pages(program->rig.context);
+    uint64_t pages = memory_fixed_pages(&program->rig.context->memory);
 
     for (size_t i = 0; i < count; i++) {
-        pages += tensors_find(&program->rig.context->tensors, tensors[i]->address)->page_count;
+        pages +=
+            tensors_find(&program->rig.context->memory.tensors, tensors[i]->address)->page_count;
     }
     return pages;
 }
@@ -268,7 +271,7 @@ static void run_op(struct program *program)
         return;
     }
     /* Checked afterwards, since empty slabs give back their pages before an op is refused. */
-    if (pages_of(program, tensors, plain.count) > pages_limit(program->rig.context->pages)) {
+    if (pages_of(program, tensors, plain.count) > pages_limit(program->rig.context->memory.pages)) {
         HOLDS(program, status == CAPU_OVER_BUDGET);
         return;
     }
@@ -390,7 +393,7 @@ static void copy(struct program *program)
     capu_status status;
 
     if (from == to || !from->is_defined || (count < to->count && !to->is_defined) ||
-        pages_of(program, both, 2) > pages_limit(program->rig.context->pages)) {
+        pages_of(program, both, 2) > pages_limit(program->rig.context->memory.pages)) {
         return;
     }
     TRIES(program, status,
@@ -420,7 +423,7 @@ static struct shadow *neighbour_of(struct program *program, const struct shadow 
 
 static bool is_lost(struct program *program, const struct shadow *tensor)
 {
-    return tensor_is_lost(tensors_find(&program->rig.context->tensors, tensor->address));
+    return tensor_is_lost(tensors_find(&program->rig.context->memory.tensors, tensor->address));
 }
 
 /* Makes one call on the end of a tensor and the beginning of the next. */

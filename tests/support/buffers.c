@@ -67,7 +67,7 @@ static bool may_be_lost(struct buffers *buffers, const char *name, const struct 
                         size_t count)
 {
     const capu_config *config = capu_context_config(context_of(buffers));
-    uint64_t pages = buffers->most_pages + context_fixed_pages(context_of(buffers));
+    uint64_t pages = buffers->most_pages + memory_fixed_pages(&context_of(buffers)->memory);
     const char *text = capu_last_error(context_of(buffers));
 
     if (config->mode != CAPU_MODE_GUIDED || config->budget_bytes >= pages * RIG_PAGE ||

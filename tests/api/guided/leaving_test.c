@@ -599,7 +599,7 @@ END_TEST
 /* Makes so many pages always resident: slabs of small tensors, or edges of split ones. */
 static void fill_with_fixed_pages(struct net *net, size_t count, bool is_split)
 {
-    while (context_fixed_pages(net->rig.context) < count) {
+    while (memory_fixed_pages(&net->rig.context->memory) < count) {
         unsigned char *memory = step_malloc(&net->rig, is_split ? PAGES(1) : PAGES(1) / 2 - 1);
 
         if (is_split) {

@@ -98,7 +98,8 @@ static size_t run_count(const struct net *net)
     size_t runs = 0;
 
     for (size_t i = 0; i <= NET_LAYERS; i++) {
-        const struct tensor *tensor = tensors_find(&net->rig.context->tensors, net->activations[i]);
+        const struct tensor *tensor =
+            tensors_find(&net->rig.context->memory.tensors, net->activations[i]);
 
         for (size_t p = 0; tensor_is_mapped(tensor) && p < tensor->page_count; p++) {
             runs += p == 0 || tensor->pages[p] != tensor->pages[p - 1] + 1;

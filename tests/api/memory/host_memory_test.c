@@ -50,7 +50,7 @@ START_TEST(little_more_is_taken_than_what_is_stored)
         uint64_t used;
 
         iterate(&rig, tensors);
-        used = host_arena_used_bytes(rig.context->arena);
+        used = host_arena_used_bytes(rig.context->memory.arena);
         most = used > most ? used : most;
     }
     RIG_OK(&rig, capu_report_get(rig.context, &report));

@@ -199,7 +199,7 @@ START_TEST(usage_counts_pages_and_host_bytes)
     capu_memory_usage(rig.context, &held, &peak, &host);
     ck_assert_uint_eq(held, PAGES(8));
     ck_assert_uint_eq(peak, PAGES(8));
-    ck_assert_uint_eq(host, host_arena_chunk_bytes(rig.context->arena));
+    ck_assert_uint_eq(host, host_arena_chunk_bytes(rig.context->memory.arena));
     ck_assert_uint_ge(host, PAGES(4));
     for (size_t i = 0; i < 3; i++) {
         RIG_OK(&rig, capu_free(rig.context, tensors[i]));
@@ -207,8 +207,8 @@ START_TEST(usage_counts_pages_and_host_bytes)
     RIG_OK(&rig, capu_synchronize(rig.context));
     capu_memory_usage(rig.context, &held, NULL, &host);
     ck_assert_uint_eq(held, 0);
-    ck_assert_uint_eq(host_arena_used_bytes(rig.context->arena), 0);
-    ck_assert_uint_eq(host, host_arena_chunk_bytes(rig.context->arena)); /* it is kept */
+    ck_assert_uint_eq(host_arena_used_bytes(rig.context->memory.arena), 0);
+    ck_assert_uint_eq(host, host_arena_chunk_bytes(rig.context->memory.arena)); /* it is kept */
     rig_finish(&rig);
 }
 END_TEST

@@ -64,7 +64,7 @@ START_TEST(an_allocation_grows_where_it_is)
     }
     step_set(&rig, tensor, BYTES, 7);
     if (_i / 2 == 1) {
-        push_out(&rig, 6 - context_fixed_pages(rig.context));
+        push_out(&rig, 6 - memory_fixed_pages(&rig.context->memory));
         ck_assert_uint_eq(step_query(&rig, tensor + first).is_resident, 0);
     }
     if (_i / 2 == 2) {
@@ -81,11 +81,11 @@ START_TEST(an_allocation_grows_where_it_is)
         step_expect(&rig, tensor + BYTES, 1000, 0);
     }
     step_set(&rig, tensor + first, PAGES(3) - first, 9);
-    push_out(&rig, 6 - context_fixed_pages(rig.context));
+    push_out(&rig, 6 - memory_fixed_pages(&rig.context->memory));
     step_expect(&rig, tensor + first, PAGES(3) - first, 9);
     RIG_OK(&rig, capu_free(rig.context, tensor));
     RIG_OK(&rig, capu_synchronize(rig.context));
-    ck_assert_uint_eq(pages_out(rig.context->pages), 0);
+    ck_assert_uint_eq(pages_out(rig.context->memory.pages), 0);
     rig_finish(&rig);
 }
 END_TEST
@@ -99,7 +99,7 @@ START_TEST(a_small_tensor_grows_in_its_slot)
 
     rig_init(&rig, &(struct rig_options){.mode = (uint32_t)(CAPU_MODE_OFF + _i)});
     small = step_malloc(&rig, 300);
-    room = slabs_slot_bytes(rig.context->slabs, small);
+    room = slabs_slot_bytes(rig.context->memory.slabs, small);
     ck_assert_uint_gt(room, 300);
     step_set(&rig, small, 300, 5);
     ck_assert_ptr_eq(resize(&rig, small, room), small);
@@ -167,7 +167,7 @@ START_TEST(transient_contents_are_not_copied_between_iterations)
     RIG_OK(&rig, capu_iteration_end(rig.context));
     fresh = resize(&rig, tensor, PAGES(4));
     STEP_FAILS(&rig, step_touch(&rig, "peek", CAPU_READ, 1, &fresh), CAPU_UNDEFINED_READ, "act");
-    ck_assert(!tensors_find(&rig.context->tensors, fresh)->is_read_after);
+    ck_assert(!tensors_find(&rig.context->memory.tensors, fresh)->is_read_after);
     rig_finish(&rig);
 }
 END_TEST
@@ -190,7 +190,7 @@ START_TEST(a_failed_realloc_changes_nothing)
                "capu_realloc");
     ck_assert_ptr_eq(address, &rig);
     rig_check(&rig);
-    ck_assert_uint_eq(rig.context->tensors.live_count, 1);
+    ck_assert_uint_eq(rig.context->memory.tensors.live_count, 1);
     step_expect(&rig, tensor, PAGES(4), 4);
     RIG_OK(&rig, capu_realloc(rig.context, NULL, PAGES(1), &address));
     ck_assert_uint_eq(step_query(&rig, address).bytes, PAGES(1));

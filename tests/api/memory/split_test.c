@@ -88,17 +88,17 @@ START_TEST(contents_are_kept_in_every_state)
         rig_check(&rig);
         ck_assert_uint_eq(step_query(&rig, tensor + cuts[i][0]).bytes, cuts[i][1]);
         expect_numbers(&rig, tensor, numbers, BYTES);
-        push_out(&rig, BUDGET - context_fixed_pages(rig.context));
+        push_out(&rig, BUDGET - memory_fixed_pages(&rig.context->memory));
         rig_check(&rig);
         expect_numbers(&rig, tensor, numbers, BYTES);
         /* Writing one piece leaves its neighbours as they are. */
         step_set(&rig, tensor + cuts[i][0], cuts[i][1], 77);
         memset(numbers + cuts[i][0], 77, cuts[i][1]);
-        push_out(&rig, BUDGET - context_fixed_pages(rig.context));
+        push_out(&rig, BUDGET - memory_fixed_pages(&rig.context->memory));
         expect_numbers(&rig, tensor, numbers, BYTES);
         RIG_OK(&rig, capu_free(rig.context, tensor));
         RIG_OK(&rig, capu_synchronize(rig.context));
-        ck_assert_uint_eq(pages_out(rig.context->pages), 0);
+        ck_assert_uint_eq(pages_out(rig.context->memory.pages), 0);
         rig_finish(&rig);
     }
 }
@@ -146,10 +146,10 @@ START_TEST(edge_pages_are_fixed_and_whole_pages_are_not)
     ck_assert_uint_eq(step_query(&rig, blob).fixed_bytes, 1000);
     ck_assert_uint_eq(step_query(&rig, blob + 1000).fixed_bytes, PAGES(1));
     ck_assert_uint_eq(step_query(&rig, blob + 1000 + PAGES(5)).fixed_bytes, RIG_PAGE - 1000);
-    ck_assert_uint_eq(context_fixed_pages(rig.context), 2);
+    ck_assert_uint_eq(memory_fixed_pages(&rig.context->memory), 2);
     RIG_OK(&rig, capu_split(rig.context, blob + PAGES(8), PAGES(2)));
     ck_assert_uint_eq(step_query(&rig, blob + PAGES(8)).fixed_bytes, 0);
-    ck_assert_uint_eq(context_fixed_pages(rig.context), 2);
+    ck_assert_uint_eq(memory_fixed_pages(&rig.context->memory), 2);
     rig_finish(&rig);
 }
 END_TEST
@@ -219,16 +219,17 @@ START_TEST(a_list_splits_as_single_calls_do)
     }
     expect_tensors(&rig, blob, all, COUNT + 2);
     expect_tensors(&single, other, all, COUNT + 2);
-    ck_assert_uint_eq(context_fixed_pages(rig.context), context_fixed_pages(single.context));
+    ck_assert_uint_eq(memory_fixed_pages(&rig.context->memory),
+                      memory_fixed_pages(&single.context->memory));
     ck_assert_str_eq(step_query(&rig, blob).name, "blob");
     ck_assert_uint_eq(step_query(&rig, blob + 50).kind, CAPU_KIND_UNKNOWN);
     ck_assert_uint_eq(step_query(&rig, blob + BYTES - 1).kind, CAPU_GRADIENT);
     expect_numbers(&rig, blob, numbers, BYTES);
-    push_out(&rig, BUDGET - context_fixed_pages(rig.context));
+    push_out(&rig, BUDGET - memory_fixed_pages(&rig.context->memory));
     expect_numbers(&rig, blob, numbers, BYTES);
     RIG_OK(&rig, capu_free(rig.context, blob));
     RIG_OK(&rig, capu_synchronize(rig.context));
-    ck_assert_uint_eq(pages_out(rig.context->pages), 0);
+    ck_assert_uint_eq(pages_out(rig.context->memory.pages), 0);
     rig_finish(&single);
     rig_finish(&rig);
 }
@@ -308,7 +309,7 @@ START_TEST(a_split_over_budget_changes_nothing)
     }
     zero = step_malloc(&rig, PAGES(3));
     RIG_OK(&rig, capu_zero(rig.context, zero, 0));
-    ck_assert_uint_eq(context_fixed_pages(rig.context), BUDGET);
+    ck_assert_uint_eq(memory_fixed_pages(&rig.context->memory), BUDGET);
     STEP_FAILS(&rig, capu_split(rig.context, zero + 100, PAGES(1)), CAPU_OVER_BUDGET,
                "always resident");
     rig_check(&rig);
@@ -434,10 +435,10 @@ START_TEST(pieces_of_a_freed_allocation_leave_one_by_one)
     RIG_OK(&rig, capu_free(rig.context, blob));
     adaptor_fault_arm(rig.faults, &second);
     STEP_FAILS(&rig, capu_synchronize(rig.context), CAPU_DEVICE_FAILED, "unmapping");
-    ck_assert_uint_eq(pages_out(rig.context->pages), 3);
+    ck_assert_uint_eq(pages_out(rig.context->memory.pages), 3);
     rig_check(&rig);
     RIG_OK(&rig, capu_synchronize(rig.context));
-    ck_assert_uint_eq(pages_out(rig.context->pages), 0);
+    ck_assert_uint_eq(pages_out(rig.context->memory.pages), 0);
     rig_finish(&rig);
 }
 END_TEST
@@ -461,7 +462,7 @@ START_TEST(a_tensor_can_be_freed_after_a_failed_split)
     step_expect(&rig, blob, PAGES(8), 1);
     RIG_OK(&rig, capu_free(rig.context, blob));
     RIG_OK(&rig, capu_synchronize(rig.context));
-    ck_assert_uint_eq(pages_out(rig.context->pages), 0);
+    ck_assert_uint_eq(pages_out(rig.context->memory.pages), 0);
     RIG_OK(&rig, capu_iteration_end(rig.context));
     rig_finish(&rig);
 }

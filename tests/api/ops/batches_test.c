@@ -128,7 +128,8 @@ START_TEST(a_smaller_batch_is_uploaded_again)
     for (size_t i = 0; i < NET_LAYERS; i++) {
         next(&net, net.activations[i + 1], net.activations[i], 5);
     }
-    ck_assert(!tensor_on_device(tensors_find(&net.rig.context->tensors, net.activations[0])));
+    ck_assert(
+        !tensor_on_device(tensors_find(&net.rig.context->memory.tensors, net.activations[0])));
     for (size_t i = 0; i < 5; i++) {
         step_expect(&net.rig, net.activations[0] + i, 1, (unsigned char)"batch"[i]);
     }

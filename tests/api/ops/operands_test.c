@@ -178,11 +178,11 @@ START_TEST(known_zeros_take_no_memory_and_no_transfer)
         RIG_OK(&rig, capu_split(rig.context, gradients + PAGES(3 * i), PAGES(3)));
     }
     RIG_OK(&rig, capu_zero(rig.context, gradients, PAGES(12)));
-    ck_assert_uint_eq(pages_out(rig.context->pages), 0);
+    ck_assert_uint_eq(pages_out(rig.context->memory.pages), 0);
     step_expect(&rig, gradients, PAGES(12), 0);
-    ck_assert_uint_eq(pages_out(rig.context->pages), 0);
+    ck_assert_uint_eq(pages_out(rig.context->memory.pages), 0);
     step_bump(&rig, "accumulate", gradients + PAGES(3), PAGES(3));
-    ck_assert_uint_eq(pages_out(rig.context->pages), 3);
+    ck_assert_uint_eq(pages_out(rig.context->memory.pages), 3);
     step_expect(&rig, gradients, PAGES(3), 0);
     step_expect(&rig, gradients + PAGES(3), PAGES(3), 1);
     /* A tensor that held other values and is zeroed again leaves without a copy. */

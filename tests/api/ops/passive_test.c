@@ -120,12 +120,13 @@ START_TEST(a_leaving_tensor_is_taken_back)
     tensors[0] = first;
     step_set(&rig, first, PAGES(2), 5);
     settle(&rig);
-    ck_assert_int_eq(pager_evict(rig.context, tensors_find(&rig.context->tensors, first)), CAPU_OK);
-    ck_assert_ptr_nonnull(tensors_find(&rig.context->tensors, first)->state.departure);
+    ck_assert_int_eq(pager_evict(rig.context, tensors_find(&rig.context->memory.tensors, first)),
+                     CAPU_OK);
+    ck_assert_ptr_nonnull(tensors_find(&rig.context->memory.tensors, first)->state.departure);
     tensors[1] = step_malloc(&rig, PAGES(2));
     step_set(&rig, tensors[1], PAGES(2), 6);
     RIG_OK(&rig, step_touch(&rig, "read", CAPU_READ, 2, tensors));
-    ck_assert_ptr_null(tensors_find(&rig.context->tensors, first)->state.departure);
+    ck_assert_ptr_null(tensors_find(&rig.context->memory.tensors, first)->state.departure);
     ck_assert_uint_eq(calls(&rig, ADAPTOR_COPY_IN), 0);
     step_bump(&rig, "bump", first, PAGES(2));
     step_expect(&rig, first, PAGES(2), 6);

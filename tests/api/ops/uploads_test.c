@@ -141,7 +141,7 @@ START_TEST(uploads_that_run_again_keep_their_bytes)
     struct net net;
 
     net_init(&net, (struct rig_options){.budget_pages = TIGHT, .host_budget_bytes = PAGES(BLOCKS)});
-    arena = net.rig.context->arena;
+    arena = net.rig.context->memory.arena;
     for (size_t i = 0; i < 4 + (size_t)_i; i++) { /* the first or the second half of what is kept */
         train(&net, 3);
     }
@@ -158,7 +158,7 @@ START_TEST(uploads_that_run_again_keep_their_bytes)
     while (count < BLOCKS && host_arena_take(arena, PAGES(1), &blocks[count]) == CAPU_OK) {
         count++;
     }
-    ck_assert(tensor_is_lost(tensors_find(&net.rig.context->tensors, net.activations[0])));
+    ck_assert(tensor_is_lost(tensors_find(&net.rig.context->memory.tensors, net.activations[0])));
     STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[0], 1),
                CAPU_HOST_OVER_BUDGET, "activation");
     ck_assert(uploads_are_there(&net.rig.context->uploads));

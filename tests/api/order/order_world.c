@@ -138,7 +138,7 @@ void world_divide(struct world *world, size_t item, const size_t *sizes, size_t 
 
 struct tensor *world_tensor(const struct world *world, size_t item)
 {
-    return tensors_find(&world->rig.context->tensors, world->items[item].address);
+    return tensors_find(&world->rig.context->memory.tensors, world->items[item].address);
 }
 
 /* The op with its operands on the device, or on plain memory. */

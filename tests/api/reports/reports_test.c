@@ -105,7 +105,7 @@ START_TEST(counters_match_values_computed_by_hand)
     ck_assert_uint_eq(report.unmap_count, 3);
     ck_assert_uint_eq(report.recompute_ns, 0);
     ck_assert_uint_ge(report.host_bytes, PAGES(6));
-    ck_assert_uint_le(report.host_bytes, host_arena_chunk_bytes(rig.context->arena));
+    ck_assert_uint_le(report.host_bytes, host_arena_chunk_bytes(rig.context->memory.arena));
     ck_assert_uint_eq(report.eviction_count, 3);
     ck_assert_uint_eq(report.evictions[0].method, CAPU_METHOD_EMPTY);
     ck_assert_uint_eq(report.evictions[0].evicted_access, UINT64_MAX);
