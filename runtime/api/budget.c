@@ -65,10 +65,10 @@ static capu_status check_bytes(capu_context *context, uint64_t bytes)
 {
     uint64_t page_bytes = pages_bytes_each(context->memory.pages);
 
-    if (bytes > context->full_budget_bytes) {
-        return failure_set(context, CAPU_OVER_BUDGET,
-                           "%s: %s is above the %s that the context was created with", call,
-                           size_text(bytes).text, size_text(context->full_budget_bytes).text);
+    if (bytes > context->settings.full_budget_bytes) {
+        return failure_set(
+            context, CAPU_OVER_BUDGET, "%s: %s is above the %s that the context was created with",
+            call, size_text(bytes).text, size_text(context->settings.full_budget_bytes).text);
     }
     if (bytes < page_bytes) {
         return failure_set(context, CAPU_OVER_BUDGET, "%s: %s is below one page of %s", call,
@@ -85,9 +85,9 @@ capu_status capu_budget_set(capu_context *context, uint64_t bytes)
     if (status != CAPU_OK) {
         return status;
     }
-    bytes = bytes != 0 ? bytes : context->full_budget_bytes;
+    bytes = bytes != 0 ? bytes : context->settings.full_budget_bytes;
     status = check_bytes(context, bytes);
-    if (status == CAPU_OK && bytes < context->config.budget_bytes) {
+    if (status == CAPU_OK && bytes < context->settings.config.budget_bytes) {
         status = lower(context, bytes);
     }
     if (status == CAPU_OK) {
@@ -98,10 +98,10 @@ capu_status capu_budget_set(capu_context *context, uint64_t bytes)
         return status;
     }
     record = context->tracker.open;
-    if (record != NULL && record->report.budget_bytes < context->config.budget_bytes) {
-        record->report.budget_bytes = context->config.budget_bytes;
+    if (record != NULL && record->report.budget_bytes < context->settings.config.budget_bytes) {
+        record->report.budget_bytes = context->settings.config.budget_bytes;
     }
-    context->config.budget_bytes = bytes;
+    context->settings.config.budget_bytes = bytes;
     planning_note_budget(context);
     return CAPU_OK;
 }

@@ -62,7 +62,7 @@ static capu_status check_captured(capu_context *context, const char *call)
     capu_status status;
 
     if (!context->lanes.device->capabilities.can_capture || context->lanes.capture.is_open ||
-        !context->is_tracking) {
+        !context->settings.is_tracking) {
         return CAPU_OK;
     }
     status = device_capture_state(context->lanes.device, context->lanes.compute.stream, &state);
@@ -236,8 +236,8 @@ static void explain_lanes(struct device *device, capu_status status, char *text,
 static capu_status create_lanes(capu_context *context, char *text, size_t text_bytes)
 {
     struct device *device = context->lanes.device;
-    capu_status status =
-        lane_init(&context->lanes.compute, device, DEVICE_COMPUTE, context->config.stream, true);
+    capu_status status = lane_init(&context->lanes.compute, device, DEVICE_COMPUTE,
+                                   context->settings.config.stream, true);
 
     if (status == CAPU_OK) {
         status = lane_init(&context->lanes.d2h, device, DEVICE_D2H, NULL, false);
@@ -257,7 +257,8 @@ static capu_status create_memory(capu_context *context)
     capu_status status = strict_guard_device(context);
 
     if (status == CAPU_OK) {
-        status = pages_create(device, context->config.budget_bytes, &context->memory.pages);
+        status =
+            pages_create(device, context->settings.config.budget_bytes, &context->memory.pages);
     }
     if (status == CAPU_OK) {
         status = ranges_create(device, &context->memory.ranges);
@@ -268,8 +269,8 @@ static capu_status create_memory(capu_context *context)
     }
     if (status == CAPU_OK) {
         strict_guard_slabs(context);
-        status =
-            host_arena_create(device, context->config.host_budget_bytes, &context->memory.arena);
+        status = host_arena_create(device, context->settings.config.host_budget_bytes,
+                                   &context->memory.arena);
     }
     return status;
 }
@@ -280,14 +281,14 @@ static capu_status start_showing(capu_context *context, char *text, size_t text_
     const struct device_link *link = context->lanes.link.d2h_bytes_per_s != 0
                                          ? &context->lanes.link
                                          : &context->lanes.device->capabilities.link;
-    struct live_subject subject = {.mode = context->config.mode,
-                                   .budget_bytes = context->config.budget_bytes,
+    struct live_subject subject = {.mode = context->settings.config.mode,
+                                   .budget_bytes = context->settings.config.budget_bytes,
                                    .d2h_bytes_per_s = link->d2h_bytes_per_s,
                                    .h2d_bytes_per_s = link->h2d_bytes_per_s};
     capu_status status;
 
-    live_copy_text(subject.device, sizeof(subject.device), context->config.device);
-    live_copy_text(subject.planner, sizeof(subject.planner), context->config.planner);
+    live_copy_text(subject.device, sizeof(subject.device), context->settings.config.device);
+    live_copy_text(subject.planner, sizeof(subject.planner), context->settings.config.planner);
     context->live = live_create(&subject);
     if (context->live == NULL) {
         return CAPU_NO_HOST_MEMORY;
@@ -348,11 +349,11 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
         return CAPU_NO_HOST_MEMORY;
     }
     context->lanes.device = device;
-    context->config = *config;
+    context->settings.config = *config;
     staging_init(&context->lanes.staging, device);
-    context->is_page_pinned = config->page_bytes != 0;
-    status = complete_config(device, &context->config, text, text_bytes);
-    context->full_budget_bytes = context->config.budget_bytes;
+    context->settings.is_page_pinned = config->page_bytes != 0;
+    status = complete_config(device, &context->settings.config, text, text_bytes);
+    context->settings.full_budget_bytes = context->settings.config.budget_bytes;
     if (status == CAPU_OK) {
         status = page_census_init(&context->memory.census, &device->capabilities,
                                   config->slab_threshold_bytes);
@@ -379,7 +380,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
         free(context);
         return status;
     }
-    if (context->config.mode == CAPU_MODE_GUIDED) {
+    if (context->settings.config.mode == CAPU_MODE_GUIDED) {
         status = planning_create(context, &context->planning);
         if (status != CAPU_OK) {
             snprintf(text, text_bytes, "%s", context->error);
@@ -393,10 +394,10 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
         free(context);
         return status;
     }
-    context->is_paging = context->config.mode != CAPU_MODE_OFF;
-    context->is_tracking = context->is_paging || context->config.strict != 0 ||
-                           config->report_path != NULL || config->trace_path != NULL ||
-                           config->top != 0;
+    context->settings.is_paging = context->settings.config.mode != CAPU_MODE_OFF;
+    context->settings.is_tracking =
+        context->settings.is_paging || context->settings.config.strict != 0 ||
+        config->report_path != NULL || config->trace_path != NULL || config->top != 0;
     *out = context;
     return CAPU_OK;
 }
@@ -434,7 +435,7 @@ void capu_context_destroy(capu_context *context)
         return;
     }
     device = context->lanes.device;
-    config = context->config;
+    config = context->settings.config;
     if (context->lost == CAPU_OK) {
         context->in_access = false;
         settle_work(context);
@@ -458,7 +459,7 @@ capu_stream capu_context_stream(const capu_context *context)
 
 const capu_config *capu_context_config(const capu_context *context)
 {
-    return context != NULL ? &context->config : NULL;
+    return context != NULL ? &context->settings.config : NULL;
 }
 
 const char *capu_last_error(const capu_context *context)

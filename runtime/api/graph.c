@@ -27,10 +27,10 @@ static const char *find_obstacle(const capu_context *context)
     if (context->planning == NULL) {
         return "only iterations that follow a plan can be captured, and the mode is not guided";
     }
-    if (context->config.strict != 0) {
+    if (context->settings.config.strict != 0) {
         return "strict mode waits for ops and maps pages";
     }
-    return context->config.timeline != 0 ? "timelines time every op" : NULL;
+    return context->settings.config.timeline != 0 ? "timelines time every op" : NULL;
 }
 
 capu_status capu_graph_create(capu_context *context, capu_graph **graph)
@@ -106,7 +106,7 @@ static capu_status check_plan(capu_context *context, const struct label_record *
         return failure_set(context, CAPU_NOT_READY,
                            "the iteration cannot be captured: its ops are timed, in the first "
                            "iterations under a plan, to be traced, and in one of %llu",
-                           (unsigned long long)context->config.sample_every);
+                           (unsigned long long)context->settings.config.sample_every);
     }
     return CAPU_OK;
 }
@@ -280,8 +280,8 @@ capu_status capu_graph_launch(capu_graph *graph)
     if (status != CAPU_OK) {
         return status;
     }
-    if (context->config.trace_path != NULL &&
-        context->iteration + 1 == context->config.trace_iteration) {
+    if (context->settings.config.trace_path != NULL &&
+        context->iteration + 1 == context->settings.config.trace_iteration) {
         return failure_set(context, CAPU_NOT_READY,
                            "the graph cannot be launched: the iteration is to be traced");
     }

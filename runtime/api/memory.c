@@ -22,11 +22,11 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
 {
     capu_status status = CAPU_OK;
 
-    if (context->config.clear_fresh == 0) {
+    if (context->settings.config.clear_fresh == 0) {
         return CAPU_OK;
     }
     tensor->zeroed = context->iteration;
-    if (tensor_is_managed(tensor) && context->is_paging) {
+    if (tensor_is_managed(tensor) && context->settings.is_paging) {
         tensor_state_zeroed(tensor);
     } else {
         tensor_state_written(tensor);
@@ -231,7 +231,7 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
     if (bytes > INT64_MAX / 2) {
         return failure_set(context, CAPU_TOO_LARGE, "capu_malloc of %zu bytes", bytes);
     }
-    if (bytes < context->config.slab_threshold_bytes) {
+    if (bytes < context->settings.config.slab_threshold_bytes) {
         status = take_slot(context, bytes, &slot);
         if (status == CAPU_OK) {
             status = allocation_create(context, slot, bytes, 0, &allocation);
@@ -244,7 +244,7 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
         status = take_range(context, bytes, (size_t)((bytes + page_bytes - 1) / page_bytes),
                             &allocation);
     }
-    if (status == CAPU_OK && !context->is_paging && allocation->page_count > 0 &&
+    if (status == CAPU_OK && !context->settings.is_paging && allocation->page_count > 0 &&
         !tensor_is_mapped(allocation->first)) {
         status = map_at_once(context, allocation);
     }

@@ -36,7 +36,7 @@ static capu_status clear_added(capu_context *context, struct tensor *tensor, uin
     bool is_there = tensor_is_mapped(tensor) || !tensor_is_managed(tensor);
     capu_status status;
 
-    if (context->config.clear_fresh == 0 || !is_there) {
+    if (context->settings.config.clear_fresh == 0 || !is_there) {
         return CAPU_OK;
     }
     status = order_access(&context->lanes.compute, tensor, CAPU_WRITE);
@@ -118,7 +118,7 @@ static void copy_description(capu_context *context, struct tensor *to, struct te
    records it is not known what is defined. */
 static bool has_contents_to_keep(const capu_context *context, const struct tensor *tensor)
 {
-    return !context->is_tracking ||
+    return !context->settings.is_tracking ||
            (tensor_is_defined(tensor) && (tensor->is_persistent || context->in_iteration));
 }
 

@@ -16,7 +16,7 @@ static capu_status last_use(capu_context *context, const struct allocation *allo
                             struct lane_position *used)
 {
     *used = (struct lane_position){0};
-    if (!context->is_tracking || allocation->edge_pages != NULL) {
+    if (!context->settings.is_tracking || allocation->edge_pages != NULL) {
         return failure_check(context, tracker_mark_end(context, used),
                              "marking the compute stream");
     }

@@ -33,7 +33,7 @@ capu_status capu_report_get(capu_context *context, capu_report *report)
     if (report == NULL) {
         return failure_set(context, CAPU_INVALID, "capu_report_get: `report` is NULL");
     }
-    if (!context->is_tracking) {
+    if (!context->settings.is_tracking) {
         return failure_set(context, CAPU_UNSUPPORTED,
                            "capu_report_get: in mode off there are records only if a report file, "
                            "a trace file or strict mode asks for them");

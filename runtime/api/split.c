@@ -337,7 +337,7 @@ static void replace(capu_context *context, struct split *split)
         if (tensor_is_defined(part)) {
             contents_define(context, part);
         }
-        if (context->is_paging) {
+        if (context->settings.is_paging) {
             victims_touch(context, part);
         }
     }
@@ -387,7 +387,7 @@ static capu_status recall(capu_context *context, struct tensor *tensor)
     context->operands.stamp++;
     tensor->in_op.stamp = context->operands.stamp;
     tensor->in_op.index = 0;
-    if (context->is_paging) {
+    if (context->settings.is_paging) {
         pager_claim(context, tensor);
         if (has_bytes && !tensor_is_mapped(tensor)) {
             status = pager_make_room(context, tensor->page_count);

@@ -139,7 +139,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
 static capu_status zero_part(capu_context *context, const struct part *part, void *data)
 {
     (void)data;
-    if (context->is_paging && tensor_is_managed(part->tensor) &&
+    if (context->settings.is_paging && tensor_is_managed(part->tensor) &&
         part->bytes == part->tensor->bytes) {
         return make_known_zero(context, part->tensor);
     }

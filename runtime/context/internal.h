@@ -12,6 +12,7 @@
 #include "device/marks.h"
 #include "runtime/context/agent.h"
 #include "runtime/context/fork_mark.h"
+#include "runtime/context/settings.h"
 #include "runtime/context/structs.h"
 #include "runtime/guide/binding.h"
 #include "runtime/guide/owed.h"
@@ -79,16 +80,12 @@ struct operands {
 };
 
 struct capu_context {
-    capu_config config;         /* strings owned, see config_finish */
-    uint64_t full_budget_bytes; /* that the context was created with; config has the one in use */
-    bool is_tracking;           /* operands are resolved and recorded */
-    bool is_paging;             /* tensors are evicted and brought back */
+    struct settings settings;
     struct fork_mark fork_mark;
 
     struct lanes lanes;
 
     struct memory memory;
-    bool is_page_pinned; /* the config names the page size */
     struct outside outside;
 
     struct victims victims;

@@ -35,7 +35,7 @@ static void check_tensor(struct tensor *tensor, void *data)
     expect(check, !tensor_is_placed(tensor) || context->active != NULL, "placed without a guide");
     expect(check, (tensor->contents.list != NULL) == tensor_is_defined(tensor),
            "contents without list");
-    if (check->context->is_paging) {
+    if (check->context->settings.is_paging) {
         expect(check, may_be_lost || !tensor_is_lost(tensor), "contents are lost");
         expect(check, (list != NULL) == (tensor->state.pages == PAGES_OWN),
                "a resident tensor is in no list, or another is in one");

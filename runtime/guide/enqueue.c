@@ -38,10 +38,10 @@ static uint64_t call_bytes(const capu_context *context, const struct call *call)
     const struct operands *operands = &context->operands;
     uint64_t bytes = 0;
 
-    for (size_t i = 0; context->is_tracking && i < operands->piece_count; i++) {
+    for (size_t i = 0; context->settings.is_tracking && i < operands->piece_count; i++) {
         bytes += marks_traffic(operands->pieces[i].role, operands->pieces[i].bytes);
     }
-    for (size_t i = 0; !context->is_tracking && i < call->operand_count; i++) {
+    for (size_t i = 0; !context->settings.is_tracking && i < call->operand_count; i++) {
         bytes += marks_traffic(call->operands[i].role, call->operands[i].bytes);
     }
     return bytes;

@@ -67,7 +67,7 @@ static inline capu_status begin(capu_context *context, const struct call *call, 
     capu_status status;
 
     *is_planned = false;
-    if (!context->is_tracking) {
+    if (!context->settings.is_tracking) {
         return begin_untracked(context, call);
     }
     status = operands_begin(context, call, is_planned);
@@ -93,9 +93,9 @@ static inline capu_status end(capu_context *context, enum call_kind kind, bool i
             status = strict_again_run(context, arguments, op->duration_ns, &finding);
         }
     }
-    if (context->is_tracking && status == CAPU_OK) {
+    if (context->settings.is_tracking && status == CAPU_OK) {
         status = operands_end(context, is_planned);
-    } else if (context->is_tracking) {
+    } else if (context->settings.is_tracking) {
         /* A function that refused has written nothing; a transfer may have, in part. */
         operands_abort(context, is_planned, !is_callers(kind));
     }

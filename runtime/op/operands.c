@@ -367,7 +367,7 @@ static void settle_access(capu_context *context, const struct access *access,
         swap_give_block(context, tensor);
         contents_define(context, tensor);
     }
-    if (context->is_paging) {
+    if (context->settings.is_paging) {
         victims_touch(context, tensor);
     }
 }

@@ -48,7 +48,7 @@ capu_status settle_work(capu_context *context)
 static bool is_plan_awaited(const capu_context *context)
 {
     return context->planning != NULL && context->active == NULL &&
-           context->config.wait_for_plan == 0;
+           context->settings.config.wait_for_plan == 0;
 }
 
 capu_status settle_call(capu_context *context)

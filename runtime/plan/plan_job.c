@@ -233,7 +233,7 @@ static void run_job(void *data)
    planners then need not check it. */
 static uint64_t host_limit(const capu_context *context, const struct trace *trace)
 {
-    uint64_t budget_bytes = context->config.host_budget_bytes;
+    uint64_t budget_bytes = context->settings.config.host_budget_bytes;
     uint64_t bytes = 0;
 
     if (budget_bytes != UINT64_MAX) {
@@ -303,22 +303,22 @@ static capu_status fill(capu_context *context, const struct record *record, bool
         job->is_copied = calloc((size_t)job->trace.tensor_count + 1, sizeof(*job->is_copied));
         status = job->is_copied != NULL ? copy_freed(job) : CAPU_NO_HOST_MEMORY;
         job->entry->keeps_contents = keeps_contents;
-        job->entry->budget_bytes = context->config.budget_bytes;
+        job->entry->budget_bytes = context->settings.config.budget_bytes;
     }
     job->machine = job->trace.machine;
     job->next = job->machine;
     job->duplex = (struct duplex){context->lanes.link.d2h_duplex_bytes_per_s,
                                   context->lanes.link.h2d_duplex_bytes_per_s};
     job->preserve = keeps_contents ? PRESERVE_ALL : PRESERVE_UNREAD;
-    job->planner = planner_find(context->config.planner);
-    job->effort = efforts[context->config.effort];
-    job->budget_bytes = context->config.budget_bytes;
+    job->planner = planner_find(context->settings.config.planner);
+    job->effort = efforts[context->settings.config.effort];
+    job->budget_bytes = context->settings.config.budget_bytes;
     job->host_bytes = host_limit(context, &job->trace);
     job->page_bytes = pages_bytes_each(context->memory.pages);
     others = other_pages(context, record) * job->page_bytes;
     job->apart_bytes = job->budget_bytes > others ? job->budget_bytes - others : 0;
     job->is_unplaced = context->places_nothing;
-    job->wants_text = context->config.plan_path != NULL;
+    job->wants_text = context->settings.config.plan_path != NULL;
     job->found_ns = UINT64_MAX;
     job->started_ns = monotonic_now_ns();
     job->stall_ns = record->is_timed ? record->report.stall_ns : 0;
@@ -373,7 +373,7 @@ capu_status plan_job_start(capu_context *context, const struct record *record, b
         job->is_unplaced = job->is_unplaced || old->guide->is_unplaced; /* none were found before */
         take_seen_times(job, old, link);
     }
-    job->is_staged = old == NULL && context->config.wait_for_plan == 0;
+    job->is_staged = old == NULL && context->settings.config.wait_for_plan == 0;
     return status == CAPU_OK ? agent_start(job->agent, run_job, job, &job->task) : status;
 }
 

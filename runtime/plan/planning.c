@@ -26,8 +26,8 @@ struct plan_keeper {
 
 static capu_status measure_link(capu_context *context)
 {
-    capu_status status =
-        device_choice_measure(context->lanes.device, &context->config, &context->lanes.link);
+    capu_status status = device_choice_measure(context->lanes.device, &context->settings.config,
+                                               &context->lanes.link);
 
     return failure_check(context, status, "measuring the link between device and host");
 }
@@ -89,7 +89,7 @@ static bool is_wanted(const struct plan_entry *entry, struct plan_entry *old)
 bool planning_keep(capu_context *context, struct label_record *label, struct plan_entry *entry)
 {
     struct plan_entry *old = plan_cache_find(&label->plans, entry->guide->signature);
-    uint64_t limit_bytes = context->config.plan_memory_bytes;
+    uint64_t limit_bytes = context->settings.config.plan_memory_bytes;
 
     entry->stage = 1;
     if (old != NULL) {
@@ -119,7 +119,7 @@ static void refuse(struct label_record *label, const struct plan_job *job, capu_
 /* Whether plans for a label copy out what nothing could recompute, instead of discarding it. */
 static bool keeps_contents(const capu_context *context, const struct label_record *label)
 {
-    return label->has_lost || context->config.keep_contents != 0;
+    return label->has_lost || context->settings.config.keep_contents != 0;
 }
 
 /* Takes the newest plan that a job has found, unless the label has been replaced meanwhile, or
@@ -191,7 +191,7 @@ static void wait_for_place(capu_context *context)
 {
     struct plan_keeper *planning = context->planning;
 
-    if (context->config.wait_for_plan != 0 && find_place(planning) == NULL) {
+    if (context->settings.config.wait_for_plan != 0 && find_place(planning) == NULL) {
         plan_job_wait(planning->jobs[0]);
         take_jobs(context);
     }
@@ -255,7 +255,7 @@ static void outgrow(capu_context *context, struct label_record *label, const str
                     struct plan_entry *entry)
 {
     if (record->is_timed && find_place(context->planning) != NULL) {
-        entry->budget_bytes = context->config.budget_bytes; /* asked once */
+        entry->budget_bytes = context->settings.config.budget_bytes; /* asked once */
         start_job(context, label, record, NULL, NULL);
     }
 }
@@ -272,7 +272,7 @@ static void review(capu_context *context, const struct record *record)
     if (entry == NULL) {
         return;
     }
-    if (entry->budget_bytes < context->config.budget_bytes &&
+    if (entry->budget_bytes < context->settings.config.budget_bytes &&
         find_job(context->planning, record->label, record->signature) == NULL) {
         outgrow(context, label, record, entry);
         return;
@@ -312,20 +312,21 @@ void planning_review(capu_context *context)
 
 static bool is_traced_next(const capu_context *context)
 {
-    return context->config.trace_path != NULL &&
-           context->iteration + 1 == context->config.trace_iteration;
+    return context->settings.config.trace_path != NULL &&
+           context->iteration + 1 == context->settings.config.trace_iteration;
 }
 
 bool planning_wants_times(capu_context *context)
 {
     return context->active == NULL ||
-           feedback_wants_times(&context->active->feedback, context->config.sample_every) ||
+           feedback_wants_times(&context->active->feedback,
+                                context->settings.config.sample_every) ||
            is_traced_next(context);
 }
 
 bool planning_times_next(const capu_context *context)
 {
-    return feedback_times_next(&context->active->feedback, context->config.sample_every) ||
+    return feedback_times_next(&context->active->feedback, context->settings.config.sample_every) ||
            is_traced_next(context);
 }
 
@@ -426,8 +427,9 @@ static void wait_for_stage(capu_context *context, const char *label, uint64_t si
    which is to look for the smallest budget. */
 static void end_first_job(capu_context *context, const char *label, uint64_t signature)
 {
-    struct plan_job **job =
-        context->config.wait_for_plan != 0 ? find_job(context->planning, label, signature) : NULL;
+    struct plan_job **job = context->settings.config.wait_for_plan != 0
+                                ? find_job(context->planning, label, signature)
+                                : NULL;
 
     if (job != NULL && (*job)->entry->feedback.round == 0) {
         plan_job_wait(*job);
@@ -464,7 +466,7 @@ static capu_status choose(capu_context *context, const struct label_record *labe
     if (*entry != NULL || plan_cache_refusal(&label->plans, signature) != NULL) {
         return CAPU_OK;
     }
-    if (context->config.wait_for_plan != 0) {
+    if (context->settings.config.wait_for_plan != 0) {
         status = wait_for_plan(context, label->label, signature);
     } else {
         wait_for_stage(context, label->label, signature);
@@ -619,7 +621,7 @@ static void stop_larger_jobs(capu_context *context)
 
     for (size_t i = 0; i < JOBS; i++) {
         if (planning->jobs[i] != NULL &&
-            planning->jobs[i]->budget_bytes > context->config.budget_bytes) {
+            planning->jobs[i]->budget_bytes > context->settings.config.budget_bytes) {
             end_job(planning, i);
         }
     }
@@ -649,7 +651,7 @@ void planning_note_budget(capu_context *context)
             } else if (entry->better != NULL && !fits(context, entry->better)) {
                 plan_cache_discard_better(plans, entry);
             }
-            if (entry->budget_bytes < context->config.budget_bytes) {
+            if (entry->budget_bytes < context->settings.config.budget_bytes) {
                 feedback_again(&entry->feedback);
             }
         }
@@ -741,7 +743,7 @@ void planning_report(const capu_context *context, const struct label_record *lab
                      capu_report *report)
 {
     report->guided_mode = context->planning != NULL;
-    report->effort = context->planning != NULL ? context->config.effort : 0;
+    report->effort = context->planning != NULL ? context->settings.config.effort : 0;
     report->plan_bytes = label_records_plan_bytes(&context->labels);
     report->retry_in = label->backoff.left;
     report->guided_floor_bytes = label->guided_floor_bytes;

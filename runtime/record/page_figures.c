@@ -215,7 +215,8 @@ static uint64_t chosen_page(const capu_context *context, uint64_t budget_bytes)
    such a budget could have is the one it would get. */
 static struct figures measure_within(capu_context *context, const struct record *record)
 {
-    for (size_t i = 0; i < context->memory.census.level_count && !context->is_page_pinned; i++) {
+    for (size_t i = 0; i < context->memory.census.level_count && !context->settings.is_page_pinned;
+         i++) {
         struct figures figures = measure(context, record, i);
 
         if (chosen_page(context, live_bytes(&figures)) <= figures.page_bytes) {
@@ -228,10 +229,11 @@ static struct figures measure_within(capu_context *context, const struct record 
 /* The page that the device would choose for the budget, if its floor is lower. */
 static void suggest_page(capu_context *context, struct record *record)
 {
-    uint64_t page_bytes = chosen_page(context, context->full_budget_bytes);
+    uint64_t page_bytes = chosen_page(context, context->settings.full_budget_bytes);
     capu_report *report = &record->report;
 
-    for (size_t i = 0; i < context->memory.census.level_count && context->is_page_pinned; i++) {
+    for (size_t i = 0; i < context->memory.census.level_count && context->settings.is_page_pinned;
+         i++) {
         if (context->memory.census.levels[i].page_bytes == page_bytes) {
             struct figures figures = measure(context, record, i);
             uint64_t better_bytes = floor_bytes(&figures);

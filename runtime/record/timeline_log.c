@@ -311,7 +311,8 @@ void timeline_log_open(capu_context *context)
     struct timeline_log *log;
     capu_status status = CAPU_OK;
 
-    if (context->config.timeline == 0 || context->config.report_path == NULL || !record->is_timed) {
+    if (context->settings.config.timeline == 0 || context->settings.config.report_path == NULL ||
+        !record->is_timed) {
         return;
     }
     log = free_log(context);

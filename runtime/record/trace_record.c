@@ -252,7 +252,7 @@ static capu_status set_machine(capu_context *context, struct trace *trace, struc
     bool is_known = from->d2h_bytes_per_s != 0 && from->h2d_bytes_per_s != 0;
     const struct device_link *link = is_known ? from : &context->lanes.link;
     struct machine machine = {
-        .memory_bytes = context->config.budget_bytes,
+        .memory_bytes = context->settings.config.budget_bytes,
         .d2h_bytes_per_s = link->d2h_bytes_per_s,
         .h2d_bytes_per_s = link->h2d_bytes_per_s,
         .copy_latency_ns = link->copy_latency_ns,

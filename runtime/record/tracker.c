@@ -62,7 +62,7 @@ bool tracker_is_timing(const capu_context *context)
     const struct record *record = context->tracker.open;
 
     return record == NULL || record->is_timed ||
-           (context->active == NULL && context->config.mode != CAPU_MODE_OFF);
+           (context->active == NULL && context->settings.config.mode != CAPU_MODE_OFF);
 }
 
 capu_status tracker_mark_begin(capu_context *context, struct lane_position *begin)
@@ -97,9 +97,9 @@ struct record *tracker_open(capu_context *context, const char *label, const char
     record->report = (capu_report){
         .size = sizeof(capu_report),
         .version = CAPU_REPORT_VERSION,
-        .mode = context->active != NULL                    ? CAPU_MODE_GUIDED
-                : context->config.mode == CAPU_MODE_GUIDED ? CAPU_MODE_PASSIVE
-                                                           : context->config.mode,
+        .mode = context->active != NULL                             ? CAPU_MODE_GUIDED
+                : context->settings.config.mode == CAPU_MODE_GUIDED ? CAPU_MODE_PASSIVE
+                                                                    : context->settings.config.mode,
         .predicted_ns = context->active != NULL ? context->active->feedback.predicted_ns : 0,
         .plan_d2h_bytes_per_s =
             context->active != NULL ? context->active->feedback.link.d2h_bytes_per_s : 0,
@@ -112,8 +112,8 @@ struct record *tracker_open(capu_context *context, const char *label, const char
         .floor_op = "",
         .iteration = context->iteration,
         .timed = is_timed,
-        .rank = context->config.rank,
-        .rank_count = context->config.rank_count,
+        .rank = context->settings.config.rank,
+        .rank_count = context->settings.config.rank_count,
     };
     context->tracker.open = record;
     context->tracker.ahead = (struct ahead){.before = record_before(&context->tracker, record)};
@@ -182,13 +182,15 @@ void tracker_close(capu_context *context, struct lane_position end)
     record->untouched_pages = context->memory.persistent_pages - record->touched_pages;
     record->page_bytes = pages_bytes_each(context->memory.pages);
     page_census_read(&context->memory.census, record->sums);
-    if (record->report.budget_bytes < context->config.budget_bytes) {
-        record->report.budget_bytes = context->config.budget_bytes; /* the largest there was */
+    if (record->report.budget_bytes < context->settings.config.budget_bytes) {
+        record->report.budget_bytes =
+            context->settings.config.budget_bytes; /* the largest there was */
     }
     record->report.host_bytes =
         host_arena_chunk_bytes(context->memory.arena); /* it never shrinks */
     record->report.peak_bytes = pages_out_peak(context->memory.pages) * record->page_bytes;
-    if (context->config.trace_path != NULL && record->stamp == context->config.trace_iteration) {
+    if (context->settings.config.trace_path != NULL &&
+        record->stamp == context->settings.config.trace_iteration) {
         list_untouched(context, record);
     }
     record->state = RECORD_RUNNING;
@@ -530,14 +532,15 @@ static void publish(capu_context *context, struct record *record)
     if (context->live != NULL) {
         publish_live(context, record);
     }
-    if (context->config.report_path != NULL) {
+    if (context->settings.config.report_path != NULL) {
         char *line = report_json(&record->report, record);
 
         if (line == NULL || agent_report(context->agent, line) != CAPU_OK) {
             agent_fail(context->agent, "no memory for a line of the report file");
         }
     }
-    if (context->config.trace_path != NULL && record->stamp == context->config.trace_iteration) {
+    if (context->settings.config.trace_path != NULL &&
+        record->stamp == context->settings.config.trace_iteration) {
         char error[AGENT_TEXT_BYTES / 2];
         size_t bytes;
         char *text;

@@ -33,7 +33,7 @@ void contents_forget(capu_context *context, struct tensor *tensor)
     tensor_list_remove(tensor, CONTENTS);
     tensor_state_undefined(tensor);
     swap_give_block(context, tensor);
-    if (context->is_paging) {
+    if (context->settings.is_paging) {
         victims_touch(context, tensor);
     }
 }

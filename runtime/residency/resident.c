@@ -37,7 +37,7 @@ static capu_status fail_budget(capu_context *context, size_t pages, size_t opera
                        size_text(operand_pages * page_bytes).text,
                        size_text((pages - operand_pages) * page_bytes).text,
                        explain_slabs(context, slabs, sizeof(slabs)),
-                       size_text(context->config.budget_bytes).text);
+                       size_text(context->settings.config.budget_bytes).text);
 }
 
 /* The operands together must fit next to what is always resident. */
@@ -56,14 +56,14 @@ static capu_status make_resident(capu_context *context)
     struct operands *operands = &context->operands;
     size_t operand_pages = 0;
     size_t missing = 0;
-    bool is_complete = context->is_paging;
+    bool is_complete = context->settings.is_paging;
     capu_status status;
 
     for (size_t i = 0; i < operands->access_count; i++) {
         struct tensor *tensor = operands->accesses[i].tensor;
 
         operand_pages += tensor->page_count;
-        if (context->is_paging && tensor->page_count > 0) {
+        if (context->settings.is_paging && tensor->page_count > 0) {
             pager_claim(context, tensor);
             missing += tensor_is_mapped(tensor) ? 0 : tensor->page_count;
             is_complete = is_complete && tensor_on_device(tensor);

@@ -60,7 +60,7 @@ static capu_status no_host_room(capu_context *context, struct tensor *tensor, ca
                            "no host memory to evict '%s' to, which has %s: %s of a host budget of "
                            "%s are in use; raise it (CAPUCHIN_HOST_BUDGET), or the device budget",
                            lookup_name(context, tensor), bytes.text, used.text,
-                           size_text(context->config.host_budget_bytes).text);
+                           size_text(context->settings.config.host_budget_bytes).text);
     }
     return failure_set(context, status,
                        "no host memory to evict '%s' to, which has %s: %s are in use",

@@ -11,7 +11,7 @@ void victims_touch(capu_context *context, struct tensor *tensor)
                                                         : &victims->dirty;
 
     /* A tensor in no list is never evicted: in mode off that is every tensor. */
-    if (!context->is_paging || tensor->state.pages != PAGES_OWN) {
+    if (!context->settings.is_paging || tensor->state.pages != PAGES_OWN) {
         return;
     }
     if (list->tail != tensor) {

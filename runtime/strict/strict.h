@@ -25,7 +25,7 @@ enum { STRICT_POISON = 0xff };
 
 static inline bool strict_is_on(const capu_context *context)
 {
-    return context->config.strict != 0;
+    return context->settings.config.strict != 0;
 }
 
 /* When a context is created: before memory is reserved, and once there are slabs. Errors as

@@ -74,7 +74,7 @@ static bool add(capu_context *context, struct tensor *tensor, const unsigned cha
 static bool add_page(capu_context *context, struct tensor *tensor, const unsigned char *page)
 {
     struct strangers *strangers = context->operands.strangers;
-    const unsigned char *page_end = page + context->config.page_bytes;
+    const unsigned char *page_end = page + context->settings.config.page_bytes;
 
     for (size_t i = 0; i < strangers->page_count; i++) {
         if (strangers->pages[i] == page) {
@@ -104,7 +104,7 @@ static bool add_page(capu_context *context, struct tensor *tensor, const unsigne
 
 static bool add_pages_of(capu_context *context, struct tensor *tensor)
 {
-    uintptr_t mask = ~(uintptr_t)(context->config.page_bytes - 1);
+    uintptr_t mask = ~(uintptr_t)(context->settings.config.page_bytes - 1);
     uintptr_t first = (uintptr_t)tensor->address & mask;
     uintptr_t last = ((uintptr_t)tensor_end(tensor) - 1) & mask;
 

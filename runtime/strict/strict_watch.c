@@ -84,7 +84,8 @@ capu_status strict_watch_begin(capu_context *context)
 
 static const void *page_of(const capu_context *context, const void *address)
 {
-    return (const void *)((uintptr_t)address & ~(uintptr_t)(context->config.page_bytes - 1));
+    return (const void *)((uintptr_t)address &
+                          ~(uintptr_t)(context->settings.config.page_bytes - 1));
 }
 
 /* The tensor that an op has touched without naming it. After its end comes the rest of its last

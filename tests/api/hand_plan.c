@@ -55,7 +55,7 @@ uint64_t hand_plan_give(struct rig *rig, const void *any, const struct hand_acti
                         size_t count, bool is_placed)
 {
     capu_context *context = rig->context;
-    uint64_t budget_bytes = context->config.budget_bytes;
+    uint64_t budget_bytes = context->settings.config.budget_bytes;
     const struct record *record;
     struct label_record *label;
     struct error_text error = {""};

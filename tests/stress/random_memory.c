@@ -39,7 +39,7 @@ static void add_tensor(struct program *program, unsigned char *address, uint64_t
         .count = count,
         .blob = program->blob_count,
         .is_live = true,
-        .is_defined = program->rig.context->config.clear_fresh != 0,
+        .is_defined = program->rig.context->settings.config.clear_fresh != 0,
     };
     HOLDS(program, tensor->bytes != NULL);
     random_trace(program, tensor);
@@ -117,7 +117,7 @@ void random_replace(struct program *program)
     /* A plan made for the old tensor discards the new one in the same way. */
     tensor->is_overwritten = tensor->is_overwritten && again == tensor->address;
     tensor->address = again;
-    tensor->is_defined = program->rig.context->config.clear_fresh != 0;
+    tensor->is_defined = program->rig.context->settings.config.clear_fresh != 0;
     tensor->is_transient = false;
     random_trace(program, tensor);
     if (random_draw(program, 2) == 0) {
@@ -128,7 +128,7 @@ void random_replace(struct program *program)
 /* After a resize: the shadows of an allocation, in the order of their addresses. */
 static void move_shadows(struct program *program, size_t blob, ptrdiff_t distance)
 {
-    bool is_cleared = program->rig.context->config.clear_fresh != 0;
+    bool is_cleared = program->rig.context->settings.config.clear_fresh != 0;
 
     for (size_t i = 0; i < program->tensor_count; i++) {
         struct shadow *tensor = &program->tensors[i];
@@ -137,7 +137,8 @@ static void move_shadows(struct program *program, size_t blob, ptrdiff_t distanc
             continue;
         }
         tensor->address += distance;
-        if (tensor->is_transient && !program->in_iteration && program->rig.context->is_tracking) {
+        if (tensor->is_transient && !program->in_iteration &&
+            program->rig.context->settings.is_tracking) {
             tensor->is_defined = false;
         }
         if (!tensor->is_defined && is_cleared) {
@@ -155,7 +156,7 @@ static void lengthen(struct program *program, struct shadow *last, uint64_t adde
     HOLDS(program, bytes != NULL);
     memset(bytes + last->count, 0, added);
     last->bytes = bytes;
-    if (last->is_defined && program->rig.context->config.clear_fresh == 0) {
+    if (last->is_defined && program->rig.context->settings.config.clear_fresh == 0) {
         WORKS(program, capu_upload(program->rig.context, last->address + last->count,
                                    bytes + last->count, added));
     }

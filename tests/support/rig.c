@@ -164,11 +164,11 @@ void rig_check(const struct rig *rig)
         ck_assert_msg(finding == NULL, "wrong order: %s", finding);
     }
     adaptor_count_read(rig->count, &counts);
-    ck_assert_uint_le(counts.pages_peak * RIG_PAGE, rig->context->full_budget_bytes);
+    ck_assert_uint_le(counts.pages_peak * RIG_PAGE, rig->context->settings.full_budget_bytes);
     ck_assert_uint_le(counts.pages * RIG_PAGE, config->budget_bytes);
     /* A placed plan maps pages more than once, and strict mode those of small tensors. */
     if (config->mode != CAPU_MODE_GUIDED && config->strict == 0) {
-        ck_assert_uint_le(counts.mapped_bytes_peak, rig->context->full_budget_bytes);
+        ck_assert_uint_le(counts.mapped_bytes_peak, rig->context->settings.full_budget_bytes);
     }
 }
 

@@ -55,7 +55,7 @@ float floats_first(struct rig *rig, const float *tensor)
 
 void floats_press(struct rig *rig, float *const *others, size_t count)
 {
-    if (rig->context->config.mode == CAPU_MODE_OFF) {
+    if (rig->context->settings.config.mode == CAPU_MODE_OFF) {
         return;
     }
     for (size_t i = 0; i < count; i++) {

@@ -28,7 +28,7 @@ static capu_report read_report(struct rig *rig)
     capu_report report = CAPU_REPORT_INIT;
 
     RIG_OK(rig, capu_synchronize(rig->context));
-    if (rig->context->is_tracking) {
+    if (rig->context->settings.is_tracking) {
         RIG_OK(rig, capu_report_get(rig->context, &report));
     }
     return report;
@@ -276,8 +276,8 @@ START_TEST(a_saved_tensor_becomes_scratch)
     floats_press(&rig, others, FLOATS_OTHERS);
     RIG_OK(&rig, CAPU_RUN(rig.context, floats_scale, &work, capu_scratch(saved)));
     expect_error(&rig, capu_download(rig.context, &work, saved, sizeof(work)),
-                 rig.context->is_tracking ? CAPU_UNDEFINED_READ : CAPU_OK,
-                 rig.context->is_tracking ? "saved" : "");
+                 rig.context->settings.is_tracking ? CAPU_UNDEFINED_READ : CAPU_OK,
+                 rig.context->settings.is_tracking ? "saved" : "");
     end(&rig);
     report = read_report(&rig);
     ck_assert_uint_eq(report.prefetched_bytes, 0);
@@ -309,7 +309,7 @@ START_TEST(gradients_are_cleared_at_once)
         RIG_OK(&rig, capu_synchronize(rig.context));
         capu_memory_usage(rig.context, &held, NULL, NULL);
         RIG_OK(&rig, capu_zero(rig.context, gradients, GRADIENTS * FLOATS * sizeof(float)));
-        if (step == 0 && rig.context->is_paging) {
+        if (step == 0 && rig.context->settings.is_paging) {
             uint64_t now;
 
             capu_memory_usage(rig.context, &now, NULL, NULL);
@@ -468,7 +468,7 @@ START_TEST(an_op_over_everything_is_named)
         operands[i] = capu_updates(parameters[i]);
     }
     begin(&rig);
-    if (rig.context->is_paging) {
+    if (rig.context->settings.is_paging) {
         expect_error(&rig, capu_run(rig.context, &adam), CAPU_OVER_BUDGET, "adam_everything");
     } else {
         RIG_OK(&rig, capu_run(rig.context, &adam));
@@ -480,7 +480,7 @@ START_TEST(an_op_over_everything_is_named)
     }
     end(&rig);
     report = read_report(&rig);
-    if (rig.context->is_paging) {
+    if (rig.context->settings.is_paging) {
         ck_assert_uint_eq(report.floor_bytes, report.fixed_bytes + PAGES * RIG_PAGE);
         ck_assert_str_eq(report.floor_op, "adam_everything");
     }
@@ -504,7 +504,7 @@ START_TEST(the_host_can_read_evicted_tensors)
     floats_press(&rig, others, FLOATS_OTHERS);
     end(&rig);
     floats_expect(&rig, parameter, FLOATS, 7.0f);
-    if (rig.context->is_paging) {
+    if (rig.context->settings.is_paging) {
         capu_tensor_state state = {.size = sizeof(state)};
 
         RIG_OK(&rig, capu_tensor_query(rig.context, parameter, &state));

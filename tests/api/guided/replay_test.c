@@ -143,7 +143,7 @@ static uint64_t train_all(struct net *net)
     unsigned before = 0;
     unsigned again = 0; /* strict mode runs such ops twice where it can watch them */
 
-    if (net->rig.context->config.strict != 0 && net->has_replay &&
+    if (net->rig.context->settings.config.strict != 0 && net->has_replay &&
         net->rig.context->lanes.device->capabilities.can_guard) {
         again = LAYERS;
     }

@@ -199,7 +199,7 @@ START_TEST(the_last_stage_is_the_plan_that_can_be_waited_for)
     rig_finish(&net.rig);
 
     net_init(&net, (struct rig_options){.is_sim = true, .link_bytes_per_s = 1000000000});
-    net.rig.context->config.wait_for_plan = 0;
+    net.rig.context->settings.config.wait_for_plan = 0;
     train_freely(&net);
     report = simulate(&net);
     net_expect_guided(&net, &report, "train");
@@ -244,7 +244,7 @@ START_TEST(a_busy_device_gives_planning_time)
     capu_report report = CAPU_REPORT_INIT;
 
     net_init(&net, (struct rig_options){0});
-    net.rig.context->config.wait_for_plan = 0;
+    net.rig.context->settings.config.wait_for_plan = 0;
     run_ahead(&net, 0);
     run_ahead(&net, 5 * PLANNING_PATIENCE_NS / 1000);
     run_ahead(&net, 0);
@@ -268,7 +268,7 @@ START_TEST(planning_begins_inside_the_next_iteration)
 
     net_init(&net, (struct rig_options){0});
     context = net.rig.context;
-    context->config.wait_for_plan = 0;
+    context->settings.config.wait_for_plan = 0;
     run_ahead(&net, 100000);
     RIG_OK(&net.rig, capu_iteration_begin(context, "train"));
     net_forward(&net, 1);

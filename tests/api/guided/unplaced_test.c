@@ -161,7 +161,7 @@ START_TEST(stages_have_no_places_either)
     struct net net;
 
     net_init(&net, (struct rig_options){.budget_pages = BUDGET});
-    net.rig.context->config.wait_for_plan = 0;
+    net.rig.context->settings.config.wait_for_plan = 0;
     for (size_t i = 0; i < PATIENCE && (report.mode != CAPU_MODE_GUIDED || report.planning_ns > 0);
          i++) {
         report = net_train(&net, "train");

@@ -153,7 +153,8 @@ START_TEST(an_upload_discards_the_rest_of_its_tensors)
     RIG_OK(&rig, capu_split(rig.context, blob, PAGES(2)));
     RIG_OK(&rig, capu_split(rig.context, blob + PAGES(4), PAGES(2)));
     RIG_OK(&rig, capu_upload_discard(rig.context, blob + PAGES(4), "new", 3));
-    ck_assert_uint_eq(step_query(&rig, blob + PAGES(4)).is_defined, rig.context->is_tracking);
+    ck_assert_uint_eq(step_query(&rig, blob + PAGES(4)).is_defined,
+                      rig.context->settings.is_tracking);
     step_set(&rig, blob, PAGES(6), 1);
     for (size_t i = 0; i < 3; i++) {
         versions[i] = step_query(&rig, blob + PAGES(2 * i)).version;
@@ -162,7 +163,7 @@ START_TEST(an_upload_discards_the_rest_of_its_tensors)
     RIG_OK(&rig, capu_upload_discard(rig.context, blob + PAGES(1), bytes, PAGES(2)));
     step_expect(&rig, blob + PAGES(1), PAGES(2), 2);
     step_expect(&rig, blob + PAGES(4), PAGES(2), 1);
-    for (size_t i = 0; i < 3 && rig.context->is_tracking; i++) {
+    for (size_t i = 0; i < 3 && rig.context->settings.is_tracking; i++) {
         ck_assert_uint_eq(step_query(&rig, blob + PAGES(2 * i)).version, versions[i] + (i < 2));
     }
     RIG_OK(&rig, capu_download(rig.context, bytes, blob, PAGES(1)));
@@ -194,7 +195,7 @@ START_TEST(an_op_discards_the_rest_of_its_tensors)
     RIG_OK(&rig, CAPU_RUN(rig.context, next_rows, &rows, capu_reads(from),
                           capu_operand_of(rows.to, rows.bytes, CAPU_WRITE_DISCARD)));
     step_expect(&rig, rows.to, PAGES(1), 4);
-    if (rig.context->is_tracking) {
+    if (rig.context->settings.is_tracking) {
         ck_assert_uint_eq(step_query(&rig, blob).is_defined, 1);
         ck_assert_uint_eq(step_query(&rig, blob + PAGES(3)).is_defined, 0);
     }
@@ -202,7 +203,7 @@ START_TEST(an_op_discards_the_rest_of_its_tensors)
     RIG_OK(&rig, CAPU_RUN(rig.context, next_rows, &rows, capu_reads(from),
                           capu_operand_of(rows.to, rows.bytes, CAPU_WRITE_DISCARD)));
     step_expect(&rig, rows.to, PAGES(1), 4);
-    if (rig.context->is_tracking) {
+    if (rig.context->settings.is_tracking) {
         ck_assert_uint_eq(step_query(&rig, blob + PAGES(3)).is_defined, 1);
         STEP_FAILS(&rig,
                    CAPU_RUN(rig.context, next_rows, &rows, capu_reads(from),

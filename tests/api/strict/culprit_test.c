@@ -308,7 +308,7 @@ START_TEST(a_missing_operand_without_memory)
     struct setting setting;
 
     start(&setting, own_memory(_i));
-    if (_i % 2 == 0 && setting.rig.context->is_paging) {
+    if (_i % 2 == 0 && setting.rig.context->settings.is_paging) {
         for (size_t i = 0; i < 4; i++) {
             step_set(&setting.rig, step_malloc(&setting.rig, PAGES(4)), PAGES(4), 1);
         }
