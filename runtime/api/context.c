@@ -409,7 +409,7 @@ static void release_allocations(capu_context *context)
 
     /* All lanes, whatever they return: no work may run when memory is unmapped. */
     failure_quiesce_all(context);
-    context->in_iteration = false;
+    context->iteration.is_open = false;
     context->owed.guide = NULL;
     if (context->active != NULL) {
         leave_uninstall(context);

@@ -89,7 +89,7 @@ static capu_status keep_from_now_on(capu_context *context, struct tensor *tensor
         tensor->is_read_after = true;
         status = planning_forget(context, tensor->address);
     }
-    if (status == CAPU_OK && context->in_iteration && !tensor_is_placed(tensor) &&
+    if (status == CAPU_OK && context->iteration.is_open && !tensor_is_placed(tensor) &&
         (is_let_die || becomes_persistent)) {
         status = recovery_restore(context, tensor);
     }

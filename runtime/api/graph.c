@@ -281,7 +281,7 @@ capu_status capu_graph_launch(capu_graph *graph)
         return status;
     }
     if (context->settings.config.trace_path != NULL &&
-        context->iteration + 1 == context->settings.config.trace_iteration) {
+        context->iteration.number + 1 == context->settings.config.trace_iteration) {
         return failure_set(context, CAPU_NOT_READY,
                            "the graph cannot be launched: the iteration is to be traced");
     }

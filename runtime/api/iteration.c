@@ -70,7 +70,7 @@ static bool wants_times(capu_context *context)
 {
     const capu_config *config = &context->settings.config;
     bool is_traced =
-        config->trace_path != NULL && context->iteration + 1 == config->trace_iteration;
+        config->trace_path != NULL && context->iteration.number + 1 == config->trace_iteration;
 
     if (config->mode == CAPU_MODE_OFF) {
         return is_traced || config->timeline != 0 || config->sample_every == 1;
@@ -84,7 +84,7 @@ capu_status iteration_prepare(capu_context *context, const char *call, const cha
     const char *interned;
     capu_status status;
 
-    if (context->in_iteration) {
+    if (context->iteration.is_open) {
         return failure_set(
             context, CAPU_WRONG_ORDER, "%s while an iteration is open: call %s first", call,
             context->lanes.capture.graph != NULL ? "capu_graph_end" : "capu_iteration_end");
@@ -103,8 +103,8 @@ capu_status iteration_prepare(capu_context *context, const char *call, const cha
     if (status != CAPU_OK) {
         return status;
     }
-    *labelled =
-        label_records_use(&context->labels, interned, context->iteration + 1, context->active);
+    *labelled = label_records_use(&context->labels, interned, context->iteration.number + 1,
+                                  context->active);
     return *labelled != NULL
                ? CAPU_OK
                : failure_set(context, CAPU_NO_HOST_MEMORY, "%s: no memory for the label", call);
@@ -132,14 +132,14 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
 
     retire_copies(&context->lanes.d2h);
     retire_copies(&context->lanes.h2d);
-    context->iteration++;
+    context->iteration.number++;
     plan_error = context->active == NULL ? planning_error(context, label->label) : "";
     record = tracker_open(context, label->label, plan_error, is_timed);
     planning_report(context, label, &record->report);
     status = lane_mark(&context->lanes.compute, &record->begin);
     if (status != CAPU_OK) {
         tracker_cancel(context);
-        context->iteration--;
+        context->iteration.number--;
         return failure_check(context, status, "marking the compute stream");
     }
     staging_turn(&context->lanes.staging);
@@ -150,12 +150,12 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
     forget_transients(context);
     timeline_log_open(context);
     uploads_turn(context);
-    if (context->iteration == 1) {
+    if (context->iteration.number == 1) {
         slabs_restart(context->memory.slabs); /* what only the set-up needed is not needed again */
     }
-    context->in_iteration = true;
-    context->iteration_mark = marks_open(
-        MARK_ITERATION, label->label[0] != '\0' ? label->label : NULL, context->iteration);
+    context->iteration.is_open = true;
+    context->iteration.mark = marks_open(
+        MARK_ITERATION, label->label[0] != '\0' ? label->label : NULL, context->iteration.number);
     context->lanes.unrecorded_ops = 0;
     return CAPU_OK;
 }
@@ -178,7 +178,7 @@ capu_status iteration_finish(capu_context *context, const char *call)
 {
     capu_status status;
 
-    if (!context->in_iteration) {
+    if (!context->iteration.is_open) {
         return failure_set(context, CAPU_WRONG_ORDER, "%s without capu_iteration_begin", call);
     }
     if (context->tracker.segment_depth > 0) {
@@ -194,8 +194,8 @@ capu_status iteration_finish(capu_context *context, const char *call)
 static void end(capu_context *context)
 {
     context->label = NULL;
-    context->in_iteration = false;
-    marks_close(context->iteration_mark);
+    context->iteration.is_open = false;
+    marks_close(context->iteration.mark);
 }
 
 capu_status iteration_close(capu_context *context)
@@ -210,7 +210,7 @@ capu_status iteration_close(capu_context *context)
     tracker_close(context, position);
     ranges_settle(context->memory.ranges);
     slabs_settle(context->memory.slabs);
-    if (context->iteration % SLAB_ITERATIONS == 0) {
+    if (context->iteration.number % SLAB_ITERATIONS == 0) {
         slabs_turn(context->memory.slabs);
     }
     page_census_settle(&context->memory.census);

@@ -25,7 +25,7 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
     if (context->settings.config.clear_fresh == 0) {
         return CAPU_OK;
     }
-    tensor->zeroed = context->iteration;
+    tensor->zeroed = context->iteration.number;
     if (tensor_is_managed(tensor) && context->settings.is_paging) {
         tensor_state_zeroed(tensor);
     } else {
@@ -148,7 +148,7 @@ static capu_status take_back(capu_context *context, void *address, uint64_t byte
     *out = NULL;
     if (tensor == NULL ||
         (tensor->allocation->departure == NULL && !tensor->allocation->is_parked) ||
-        tensor->allocation->freed_iteration >= context->iteration) {
+        tensor->allocation->freed_iteration >= context->iteration.number) {
         return CAPU_OK;
     }
     allocation = tensor->allocation;

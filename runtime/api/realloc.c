@@ -119,7 +119,7 @@ static void copy_description(capu_context *context, struct tensor *to, struct te
 static bool has_contents_to_keep(const capu_context *context, const struct tensor *tensor)
 {
     return !context->settings.is_tracking ||
-           (tensor_is_defined(tensor) && (tensor->is_persistent || context->in_iteration));
+           (tensor_is_defined(tensor) && (tensor->is_persistent || context->iteration.is_open));
 }
 
 static capu_status copy_contents(capu_context *context, struct tensor *to, struct tensor *from)

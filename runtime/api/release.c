@@ -40,8 +40,8 @@ static capu_status leave_guide_of(capu_context *context, struct allocation *allo
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         is_placed = is_placed || tensor_is_placed(tensor);
     }
-    *is_kept = is_placed && context->in_iteration && allocation->first->next == NULL;
-    if ((is_placed && !*is_kept) || (shares_pages && context->in_iteration)) {
+    *is_kept = is_placed && context->iteration.is_open && allocation->first->next == NULL;
+    if ((is_placed && !*is_kept) || (shares_pages && context->iteration.is_open)) {
         return leave_guide(context);
     }
     return CAPU_OK;
@@ -76,7 +76,7 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
         tensors_remove(&context->memory.tensors, tensor);
     }
     allocation->is_freed = true;
-    allocation->freed_iteration = context->iteration;
+    allocation->freed_iteration = context->iteration.number;
     if (is_kept) {
         context->binding.free_count += is_passed_on(context, allocation->first);
     }
@@ -92,7 +92,7 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
         return CAPU_OK;
     }
     slabs_give(context->memory.slabs, allocation->address);
-    if (!context->in_iteration) {
+    if (!context->iteration.is_open) {
         slabs_settle(context->memory.slabs);
     }
     allocation_destroy(context, allocation);

@@ -128,7 +128,7 @@ capu_status capu_segment_begin(capu_context *context, const char *name)
     if (name == NULL || name[0] == '\0') {
         return failure_set(context, CAPU_INVALID, "a segment has no name");
     }
-    if (!context->in_iteration) {
+    if (!context->iteration.is_open) {
         return failure_set(context, CAPU_WRONG_ORDER, "segment '%s' begins outside an iteration",
                            name);
     }

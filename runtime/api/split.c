@@ -418,7 +418,7 @@ static capu_status prepare_recovery(capu_context *context, struct split *split)
         edges += owner_of(split, page) == EDGE;
     }
     /* Replays of a plan find a small tensor by its address, and would now find a piece of it. */
-    if (tensor_is_placed(old) || (context->in_iteration && !tensor_is_managed(old))) {
+    if (tensor_is_placed(old) || (context->iteration.is_open && !tensor_is_managed(old))) {
         status = leave_guide(context);
     } else if (!tensor_is_mapped(old)) {
         status = pager_leave_guide_for(context, tensor_is_empty(old) ? edges : old->page_count);

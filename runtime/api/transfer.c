@@ -129,7 +129,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     tracker_zeroed(context, tensor);
     tensor_state_zeroed(tensor);
     swap_give_block(context, tensor);
-    tensor->zeroed = context->iteration;
+    tensor->zeroed = context->iteration.number;
     contents_define(context, tensor);
     victims_touch(context, tensor);
     capture_zeroed(context, tensor);
@@ -270,7 +270,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
 
     call.operands = &operand;
     call.operand_count = 1;
-    if (status == CAPU_OK && !context->in_iteration) {
+    if (status == CAPU_OK && !context->iteration.is_open) {
         status = operands_note_visit(context, part->tensor);
     }
     if (status == CAPU_OK && tensor_is_zero(part->tensor)) {
@@ -297,7 +297,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
 static capu_status download_part(capu_context *context, const struct part *part, void *data)
 {
     unsigned char *to = (unsigned char *)data + part->offset;
-    bool is_guided = context->active != NULL && context->in_iteration;
+    bool is_guided = context->active != NULL && context->iteration.is_open;
 
     /* A planned download is an op like any other: the guide has its tensor resident by then. */
     if (!is_guided && is_readable_on_host(part->tensor)) {

@@ -16,6 +16,7 @@
 #include "runtime/context/structs.h"
 #include "runtime/guide/binding.h"
 #include "runtime/guide/owed.h"
+#include "runtime/iteration/iteration_state.h"
 #include "runtime/lanes/lanes.h"
 #include "runtime/plan/label_records.h"
 #include "runtime/record/copy_times.h"
@@ -101,9 +102,7 @@ struct capu_context {
 
     struct label_records labels;
     struct label_record *label; /* of the iteration under way; NULL: none is */
-    uint64_t iteration;         /* counts capu_iteration_begin */
-    bool in_iteration;
-    uint64_t iteration_mark;      /* for profilers: device/marks.h */
+    struct iteration_state iteration;
     bool in_access;               /* between capu_access_begin and capu_access_end */
     bool access_is_planned;       /* the active guide has that access */
     struct plan_keeper *planning; /* NULL: not in guided mode */

@@ -527,7 +527,7 @@ capu_status executor_begin(capu_context *context, bool *is_planned)
 {
     capu_status status;
 
-    ASSERT(context->active != NULL && context->in_iteration);
+    ASSERT(context->active != NULL && context->iteration.is_open);
     status = stock_is_used(context) ? bring_expected(context, NULL) : CAPU_OK;
     if (status == CAPU_OK) {
         status = carry_out_before(context, context->active->guide);

@@ -128,7 +128,7 @@ static void zero(capu_context *context, struct tensor *tensor, struct lane_posit
     tensor->version++;
     tensor_state_zeroed(tensor);
     swap_give_block(context, tensor);
-    tensor->zeroed = context->iteration;
+    tensor->zeroed = context->iteration.number;
     contents_define(context, tensor);
     victims_touch(context, tensor);
 }
@@ -160,7 +160,7 @@ void graph_settle(capu_graph *graph, struct lane_position end)
             contents_define(context, tensor);
         }
         if (tensor_is_zero(tensor)) {
-            tensor->zeroed = context->iteration;
+            tensor->zeroed = context->iteration.number;
         }
     }
 }

@@ -247,7 +247,7 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
     uint64_t drained;
     capu_status status;
 
-    ASSERT(context->active == NULL && !context->in_iteration);
+    ASSERT(context->active == NULL && !context->iteration.is_open);
     if (binding_start(&context->binding, guide) != CAPU_OK ||
         owed_reserve(&context->owed, guide) != CAPU_OK) {
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to install a plan");

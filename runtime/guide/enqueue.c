@@ -13,7 +13,7 @@ capu_status enqueue_stage(capu_context *context, uint64_t bytes, void **memory)
 {
     /* Replays read this iteration's arguments again, so nothing of them may be reused. */
     bool is_kept =
-        context->in_iteration && (context->active != NULL || context->owed.guide != NULL);
+        context->iteration.is_open && (context->active != NULL || context->owed.guide != NULL);
     capu_status status = CAPU_OK;
 
     if (context->lanes.capture.is_open) {

@@ -39,7 +39,7 @@ static void lose(capu_context *context, capu_status status)
     }
     snprintf(context->error, sizeof(context->error),
              "the work of iteration %llu is lost, since its graph cannot be launched%s: %s",
-             (unsigned long long)context->iteration,
+             (unsigned long long)context->iteration.number,
              is_discarded
                  ? ", probably because a run function made a call that CUDA does not allow "
                    "during a capture"

@@ -288,7 +288,7 @@ static capu_status make_ready(capu_context *context, bool *is_planned)
     struct operands *operands = &context->operands;
     capu_status status = CAPU_OK;
 
-    for (size_t i = 0; !context->in_iteration && i < operands->access_count; i++) {
+    for (size_t i = 0; !context->iteration.is_open && i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
 
         if (access->is_read && status == CAPU_OK) {
@@ -299,8 +299,8 @@ static capu_status make_ready(capu_context *context, bool *is_planned)
         return status;
     }
     if (context->active != NULL) {
-        status =
-            context->in_iteration ? executor_begin(context, is_planned) : executor_visit(context);
+        status = context->iteration.is_open ? executor_begin(context, is_planned)
+                                            : executor_visit(context);
     }
     if (status == CAPU_OK && !*is_planned) {
         status = begin_unplanned(context);
@@ -328,7 +328,7 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
     if (status == CAPU_OK) {
         status = make_ready(context, is_planned);
     }
-    if (status == CAPU_OK && !context->in_iteration) {
+    if (status == CAPU_OK && !context->iteration.is_open) {
         outside_note(context);
     }
     if (status == CAPU_OK) {

@@ -31,7 +31,7 @@ capu_status settle_work(capu_context *context)
     if (status == CAPU_OK) {
         status = departures_reap(context);
     }
-    if (status != CAPU_OK || context->in_iteration) {
+    if (status != CAPU_OK || context->iteration.is_open) {
         return status;
     }
     traffic_settle(context);
@@ -54,7 +54,7 @@ static bool is_plan_awaited(const capu_context *context)
 capu_status settle_call(capu_context *context)
 {
     /* The caller's own work is done: what fails here and is no loss is tried again next time. */
-    if (context->in_iteration) {
+    if (context->iteration.is_open) {
         if (!is_plan_awaited(context)) {
             return CAPU_OK;
         }

@@ -107,7 +107,7 @@ bool planning_keep(capu_context *context, struct label_record *label, struct pla
         entry->stage = old->stage + 1;
         plan_cache_discard(&label->plans, old);
     }
-    entry->used = context->iteration;
+    entry->used = context->iteration.number;
     return label_records_add_plan(&context->labels, label, entry, context->active, limit_bytes);
 }
 
@@ -313,7 +313,7 @@ void planning_review(capu_context *context)
 static bool is_traced_next(const capu_context *context)
 {
     return context->settings.config.trace_path != NULL &&
-           context->iteration + 1 == context->settings.config.trace_iteration;
+           context->iteration.number + 1 == context->settings.config.trace_iteration;
 }
 
 bool planning_wants_times(capu_context *context)
@@ -545,7 +545,7 @@ capu_status planning_begin(capu_context *context, struct label_record *label)
     if (context->active == NULL && entry->better != NULL) {
         entry = plan_cache_promote(&label->plans, entry);
     }
-    entry->used = context->iteration + 1;
+    entry->used = context->iteration.number + 1;
     if (context->active == entry) {
         context->binding.next = 0;
         context->binding.free_count = 0;
@@ -689,7 +689,7 @@ static struct label_record *newest_label(const capu_context *context)
     for (size_t i = 0; i < RECORD_COUNT; i++) {
         const struct record *record = &context->tracker.records[i];
 
-        if (record->state != RECORD_UNUSED && record->stamp == context->iteration) {
+        if (record->state != RECORD_UNUSED && record->stamp == context->iteration.number) {
             return label_records_find(&context->labels, record->label);
         }
     }

@@ -87,7 +87,7 @@ struct record *tracker_open(capu_context *context, const char *label, const char
 
     ASSERT(record != NULL && context->tracker.open == NULL);
     record->state = RECORD_OPEN;
-    record->stamp = context->iteration;
+    record->stamp = context->iteration.number;
     record->label = label;
     record->is_timed = is_timed;
     record->is_launch = false;
@@ -110,7 +110,7 @@ struct record *tracker_open(capu_context *context, const char *label, const char
         .plan_error = plan_error,
         .label = label,
         .floor_op = "",
-        .iteration = context->iteration,
+        .iteration = context->iteration.number,
         .timed = is_timed,
         .rank = context->settings.config.rank,
         .rank_count = context->settings.config.rank_count,

@@ -52,7 +52,7 @@ void traffic_wait_begin(capu_context *context)
 {
     struct traffic *traffic = &context->traffic;
 
-    if (context->settings.is_paging && !context->in_iteration && traffic->from.lane == NULL &&
+    if (context->settings.is_paging && !context->iteration.is_open && traffic->from.lane == NULL &&
         lane_mark(&context->lanes.compute, &traffic->from) != CAPU_OK) {
         traffic->from.lane = NULL;
     }

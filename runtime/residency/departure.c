@@ -144,7 +144,8 @@ static capu_status departure_end(capu_context *context, struct departure *depart
     }
     departure_cancel(&context->departures, departure);
     if (allocation != NULL) {
-        rests = context->in_iteration && allocation->freed_iteration == context->iteration;
+        rests =
+            context->iteration.is_open && allocation->freed_iteration == context->iteration.number;
         ranges_give(context->memory.ranges, allocation->address, allocation->page_count, rests);
         allocation_destroy(context, allocation);
     }

@@ -183,7 +183,7 @@ capu_status leave_guide(capu_context *context)
     guide = context->active->guide;
     keeps_contents = context->active->keeps_contents;
     status = leave_uninstall(context);
-    if (status == CAPU_OK && context->in_iteration) {
+    if (status == CAPU_OK && context->iteration.is_open) {
         if (context->tracker.open != NULL) {
             context->tracker.open->report.diverged = 1;
             context->tracker.open->report.diverged_at = executed;

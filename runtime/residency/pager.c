@@ -171,7 +171,8 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
     capu_operand operand = capu_operand_of(tensor->span, tensor->span_bytes, CAPU_WRITE);
     struct call call = {.kind = CALL_FILL,
                         .name = "capu_zero",
-                        .is_once = tensor->zeroed == 0 || tensor->zeroed + 1 < context->iteration,
+                        .is_once =
+                            tensor->zeroed == 0 || tensor->zeroed + 1 < context->iteration.number,
                         .is_replayable = true,
                         .operands = &operand,
                         .operand_count = 1};

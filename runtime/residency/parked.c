@@ -63,7 +63,7 @@ static void depart(capu_context *context, struct allocation *allocation)
 
 bool parked_is_in_use(const capu_context *context, const struct allocation *allocation)
 {
-    return context->in_iteration && allocation->freed_iteration == context->iteration;
+    return context->iteration.is_open && allocation->freed_iteration == context->iteration.number;
 }
 
 void parked_clear(capu_context *context)

@@ -68,7 +68,7 @@ void *uploads_take(capu_context *context, uint64_t bytes)
     struct uploads *uploads = &context->uploads;
     unsigned char *memory;
 
-    if (uploads->is_off || context->planning == NULL || !context->in_iteration ||
+    if (uploads->is_off || context->planning == NULL || !context->iteration.is_open ||
         bytes > UINT64_MAX / 4) {
         return NULL;
     }
@@ -82,9 +82,9 @@ void *uploads_take(capu_context *context, uint64_t bytes)
             return NULL;
         }
     }
-    uploads->current->used = context->iteration;
+    uploads->current->used = context->iteration.number;
     memory = uploads->current->host.first.address;
-    memory += context->iteration % 2 * uploads->current->half_bytes + uploads->offset;
+    memory += context->iteration.number % 2 * uploads->current->half_bytes + uploads->offset;
     uploads->offset += bytes;
     return memory;
 }
@@ -108,7 +108,7 @@ void uploads_turn(capu_context *context)
     uploads->current = NULL;
     uploads->offset = 0;
     while (*at != NULL) {
-        if ((*at)->used + LONG_UNUSED < context->iteration) {
+        if ((*at)->used + LONG_UNUSED < context->iteration.number) {
             give_block(context, at);
         } else {
             at = &(*at)->next;
@@ -124,7 +124,7 @@ static bool are_needed(const capu_context *context)
     if (context->uploads.is_held) {
         return true;
     }
-    if (!context->in_iteration) {
+    if (!context->iteration.is_open) {
         return false;
     }
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count; i++) {

@@ -84,7 +84,7 @@ void allocation_destroy(capu_context *context, struct allocation *allocation)
         tensor_destroy(tensor);
         tensor = next;
     }
-    page_census_remove(&context->memory.census, allocation, context->in_iteration);
+    page_census_remove(&context->memory.census, allocation, context->iteration.is_open);
     free(allocation->edge_pages);
     free(allocation);
 }

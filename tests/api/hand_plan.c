@@ -43,7 +43,7 @@ const struct record *hand_plan_record(const capu_context *context)
     for (size_t i = 0; i < RECORD_COUNT; i++) {
         const struct record *record = &context->tracker.records[i];
 
-        if (record->state == RECORD_FINISHED && record->stamp == context->iteration) {
+        if (record->state == RECORD_FINISHED && record->stamp == context->iteration.number) {
             newest = record;
         }
     }

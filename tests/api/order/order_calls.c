@@ -254,7 +254,7 @@ static capu_status lengthen(struct world *world, size_t item, uint64_t bytes)
             /* A transient's contents do not move between iterations, see capu_realloc. */
             world->items[i].is_defined =
                 world->items[i].is_defined &&
-                (address == (void *)home || world->rig.context->in_iteration ||
+                (address == (void *)home || world->rig.context->iteration.is_open ||
                  !world->items[i].is_transient);
         }
     }
@@ -343,7 +343,7 @@ static capu_status change_budget(struct world *world, size_t item)
 static capu_status begin_or_end(struct world *world, size_t item)
 {
     (void)item;
-    if (world->rig.context->in_iteration) {
+    if (world->rig.context->iteration.is_open) {
         world_end(world);
     } else if (world->graph != NULL) {
         return world_try_launch(world);
@@ -362,7 +362,7 @@ static capu_status go_on(struct world *world, size_t item)
     for (size_t i = 0; i < 3; i++) {
         bool is_used = false;
 
-        if (!world->rig.context->in_iteration) {
+        if (!world->rig.context->iteration.is_open) {
             world_begin(world);
         }
         do {

@@ -135,7 +135,7 @@ static void finish(struct world *world, size_t item)
         world_end(world); /* it runs now */
     }
     world_check(world, item - 1, 3);
-    if (world->rig.context->in_iteration) {
+    if (world->rig.context->iteration.is_open) {
         world_end(world);
     }
     if (world->is_training) {
