@@ -33,11 +33,12 @@ static capu_status make_room(capu_context *context, size_t page_count)
 {
     capu_status status;
 
-    if (pages_available(context->memory.pages) >= page_count && context->owed.guide == NULL) {
+    if (pages_available(context->memory.pages) >= page_count &&
+        context->guided.owed.guide == NULL) {
         return CAPU_OK;
     }
     if (context->in_access) {
-        if (context->active != NULL || context->owed.guide != NULL) {
+        if (context->guided.active != NULL || context->guided.owed.guide != NULL) {
             return failure_set(context, CAPU_WRONG_ORDER,
                                "%s between capu_access_begin and capu_access_end, when a plan has "
                                "to be left for it",

@@ -73,7 +73,7 @@ static capu_status check_captured(capu_context *context, const char *call)
                        "%s while the program captures the stream: %s; put your launches between "
                        "capu_graph_begin and capu_graph_end, which capture the stream",
                        call,
-                       context->active == NULL
+                       context->guided.active == NULL
                            ? "no plan is active, and the call may map memory or wait"
                            : "the library sees neither the end of that capture nor its launches");
 }
@@ -316,8 +316,8 @@ static void destroy_parts(capu_context *context)
     stop_showing(context);
     planning_destroy(context->planning);
     label_records_finish(&context->labels);
-    binding_finish(&context->binding);
-    owed_finish(&context->owed);
+    binding_finish(&context->guided.binding);
+    owed_finish(&context->guided.owed);
     agent_destroy(context->agent);
     lane_finish(&context->lanes.h2d);
     lane_finish(&context->lanes.d2h);
@@ -410,8 +410,8 @@ static void release_allocations(capu_context *context)
     /* All lanes, whatever they return: no work may run when memory is unmapped. */
     failure_quiesce_all(context);
     context->iteration.is_open = false;
-    context->owed.guide = NULL;
-    if (context->active != NULL) {
+    context->guided.owed.guide = NULL;
+    if (context->guided.active != NULL) {
         leave_uninstall(context);
     }
     while (context->graphs != NULL) {

@@ -59,11 +59,11 @@ static bool is_persistent(const capu_tensor_info *info)
 static const struct guide_tensor *find_planned(const capu_context *context,
                                                const struct tensor *tensor)
 {
-    if (context->active != NULL && tensor_is_placed(tensor)) {
-        return &context->active->guide->tensors[tensor->guide_index];
+    if (context->guided.active != NULL && tensor_is_placed(tensor)) {
+        return &context->guided.active->guide->tensors[tensor->guide_index];
     }
     return owed_find(context, tensor) != OWED_NONE
-               ? &context->owed.guide->tensors[tensor->guide_index]
+               ? &context->guided.owed.guide->tensors[tensor->guide_index]
                : NULL;
 }
 

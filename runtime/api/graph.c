@@ -91,13 +91,13 @@ static capu_status check_plan(capu_context *context, const struct label_record *
 {
     const char *error;
 
-    if (context->active == NULL) {
+    if (context->guided.active == NULL) {
         error = planning_error(context, label->label);
         return failure_set(context, CAPU_NOT_READY,
                            "the iteration cannot be captured: no plan is active for it%s%s",
                            error[0] != '\0' ? ": " : "", error);
     }
-    if (context->active->guide->is_unplaced) {
+    if (context->guided.active->guide->is_unplaced) {
         return failure_set(context, CAPU_NOT_READY,
                            "the iteration cannot be captured: its plan has no places for tensors, "
                            "so it maps memory");
@@ -135,7 +135,7 @@ capu_status capu_graph_begin(capu_graph *graph, const char *label)
         status = iteration_open(context, labelled, planning_wants_times(context));
     }
     if (status == CAPU_OK) {
-        graph->placement = context->placement;
+        graph->placement = context->guided.placement;
         graph->layout = context->layout;
         capture_start(context, graph);
         context->tracker.open->report.graph = context->lanes.capture.is_open;
@@ -195,12 +195,12 @@ static capu_status check_plan_and_layout(const capu_graph *graph)
 {
     capu_context *context = graph->context;
 
-    if (context->active == NULL || context->placement != graph->placement) {
+    if (context->guided.active == NULL || context->guided.placement != graph->placement) {
         return failure_set(context, CAPU_WRONG_ORDER,
                            "the graph cannot be launched: %s since it was captured; capture it "
                            "again",
-                           context->active == NULL ? "its plan was left"
-                                                   : "another plan has become active");
+                           context->guided.active == NULL ? "its plan was left"
+                                                          : "another plan has become active");
     }
     if (context->layout != graph->layout) {
         return failure_set(context, CAPU_WRONG_ORDER,
@@ -235,8 +235,8 @@ static capu_status launch(capu_graph *graph, struct label_record *label)
     if (status != CAPU_OK) {
         return status;
     }
-    context->binding.next = context->active->guide->op_count;
-    context->binding.free_count = 0;
+    context->guided.binding.next = context->guided.active->guide->op_count;
+    context->guided.binding.free_count = 0;
     status = graph_fill_record(graph, context->tracker.open);
     if (status == CAPU_OK) {
         status = lane_follow(&context->lanes.compute, lane_newest(&context->lanes.d2h));

@@ -104,7 +104,7 @@ capu_status iteration_prepare(capu_context *context, const char *call, const cha
         return status;
     }
     *labelled = label_records_use(&context->labels, interned, context->iteration.number + 1,
-                                  context->active);
+                                  context->guided.active);
     return *labelled != NULL
                ? CAPU_OK
                : failure_set(context, CAPU_NO_HOST_MEMORY, "%s: no memory for the label", call);
@@ -133,7 +133,7 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
     retire_copies(&context->lanes.d2h);
     retire_copies(&context->lanes.h2d);
     context->iteration.number++;
-    plan_error = context->active == NULL ? planning_error(context, label->label) : "";
+    plan_error = context->guided.active == NULL ? planning_error(context, label->label) : "";
     record = tracker_open(context, label->label, plan_error, is_timed);
     planning_report(context, label, &record->report);
     status = lane_mark(&context->lanes.compute, &record->begin);

@@ -52,11 +52,11 @@ static void *propose(const capu_context *context, uint64_t bytes)
 static void note_short(capu_context *context)
 {
     struct label_record *label =
-        label_records_find(&context->labels, context->active->guide->label);
+        label_records_find(&context->labels, context->guided.active->guide->label);
 
     if (label != NULL && !label->was_short) {
         label->was_short = true;
-        context->active->feedback.is_wrong = true;
+        context->guided.active->feedback.is_wrong = true;
     }
 }
 
@@ -64,7 +64,7 @@ static capu_status make_room_for_slab(capu_context *context)
 {
     capu_status status;
 
-    if (context->active != NULL && pages_available(context->memory.pages) == 0) {
+    if (context->guided.active != NULL && pages_available(context->memory.pages) == 0) {
         note_short(context);
     }
     status = pager_leave_guide_for(context, 1);

@@ -50,7 +50,7 @@ static capu_status leave_guide_of(capu_context *context, struct allocation *allo
 /* Whether the active guide has its pages for other tensors from now on. */
 static bool is_passed_on(const capu_context *context, const struct tensor *tensor)
 {
-    return context->active->guide->tensors[tensor->guide_index].passes_pages_on;
+    return context->guided.active->guide->tensors[tensor->guide_index].passes_pages_on;
 }
 
 capu_status release_allocation(capu_context *context, struct allocation *allocation)
@@ -78,7 +78,7 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
     allocation->is_freed = true;
     allocation->freed_iteration = context->iteration.number;
     if (is_kept) {
-        context->binding.free_count += is_passed_on(context, allocation->first);
+        context->guided.binding.free_count += is_passed_on(context, allocation->first);
     }
     if (is_kept || recovery_has(context, allocation)) {
         parked_add(context, allocation); /* replays may still need its contents */

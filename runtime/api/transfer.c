@@ -297,7 +297,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
 static capu_status download_part(capu_context *context, const struct part *part, void *data)
 {
     unsigned char *to = (unsigned char *)data + part->offset;
-    bool is_guided = context->active != NULL && context->iteration.is_open;
+    bool is_guided = context->guided.active != NULL && context->iteration.is_open;
 
     /* A planned download is an op like any other: the guide has its tensor resident by then. */
     if (!is_guided && is_readable_on_host(part->tensor)) {

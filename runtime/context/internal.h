@@ -14,8 +14,7 @@
 #include "runtime/context/fork_mark.h"
 #include "runtime/context/settings.h"
 #include "runtime/context/structs.h"
-#include "runtime/guide/binding.h"
-#include "runtime/guide/owed.h"
+#include "runtime/guide/guided.h"
 #include "runtime/iteration/iteration_state.h"
 #include "runtime/lanes/lanes.h"
 #include "runtime/plan/label_records.h"
@@ -107,15 +106,12 @@ struct capu_context {
     bool access_is_planned;       /* the active guide has that access */
     struct plan_keeper *planning; /* NULL: not in guided mode */
     bool places_nothing;          /* for tests: plans have no places, also where there is room */
-    struct plan_entry *active;    /* whose guide is active; NULL: none */
-    struct binding binding;       /* of its guide, or of the one that this iteration has left */
-    struct allocation *parked;    /* freed allocations that the guide keeps */
-    struct owed owed;             /* in an iteration that has left its guide */
-    uint64_t install_ns;          /* spent since the last iteration began */
-    capu_graph *graphs;           /* all that there are */
-    uint64_t placement;           /* counts plans that became active */
-    uint64_t layout;              /* counts tensors that were freed, split or described anew */
-    const char *layout_name;      /* of the last one; interned, or a constant */
+    struct guided guided;
+    struct allocation *parked; /* freed allocations that the guide keeps */
+    uint64_t install_ns;       /* spent since the last iteration began */
+    capu_graph *graphs;        /* all that there are */
+    uint64_t layout;           /* counts tensors that were freed, split or described anew */
+    const char *layout_name;   /* of the last one; interned, or a constant */
 
     capu_status lost; /* OK, or why the context can no longer be used */
     char error[ERROR_TEXT_BYTES];

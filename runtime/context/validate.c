@@ -32,7 +32,8 @@ static void check_tensor(struct tensor *tensor, void *data)
     expect(check, tensor->allocation->is_freed == tensor->allocation->is_parked,
            "a freed tensor can be found");
     expect(check, tensor_validate(tensor, &what), what);
-    expect(check, !tensor_is_placed(tensor) || context->active != NULL, "placed without a guide");
+    expect(check, !tensor_is_placed(tensor) || context->guided.active != NULL,
+           "placed without a guide");
     expect(check, (tensor->contents.list != NULL) == tensor_is_defined(tensor),
            "contents without list");
     if (check->context->settings.is_paging) {
@@ -83,9 +84,10 @@ bool context_validate(capu_context *context, const char **what)
             check_tensor(tensor, &check);
         }
     }
-    out = (context->active != NULL ? context->active->guide->page_count : 0) + check.mapped_pages +
-          slabs_page_count(context->memory.slabs) + context->memory.edge_page_count +
-          buried_pages(&context->departures.leaving) + buried_pages(&context->departures.copying);
+    out = (context->guided.active != NULL ? context->guided.active->guide->page_count : 0) +
+          check.mapped_pages + slabs_page_count(context->memory.slabs) +
+          context->memory.edge_page_count + buried_pages(&context->departures.leaving) +
+          buried_pages(&context->departures.copying);
     expect(&check, out == pages_out(context->memory.pages), "pages are lost or counted twice");
     expect(&check, pages_out(context->memory.pages) <= pages_limit(context->memory.pages),
            "over the budget");

@@ -23,7 +23,7 @@ enum { SURE_OVERWRITES = 8 };
 
 static struct tensor *tensor_at(const capu_context *context, uint32_t index)
 {
-    return context->binding.tensors[index].tensor;
+    return context->guided.binding.tensors[index].tensor;
 }
 
 static capu_status follow_previous(capu_context *context, const struct guide *guide,
@@ -46,7 +46,7 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
     if (status != CAPU_OK) {
         return status;
     }
-    context->binding.tensors[tensor->guide_index].taken = ++context->binding.takes;
+    context->guided.binding.tensors[tensor->guide_index].taken = ++context->guided.binding.takes;
     tensor_state_takes(tensor);
     timeline_log_take(context, tensor);
     return strict_poison_mapped(context, tensor);
@@ -58,7 +58,7 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
    if the guide is left before that, it gets them back. */
 static capu_status give_pages(capu_context *context, struct tensor *tensor, bool is_owed)
 {
-    struct bound_tensor *bound = &context->binding.tensors[tensor->guide_index];
+    struct bound_tensor *bound = &context->guided.binding.tensors[tensor->guide_index];
     capu_status status = CAPU_OK;
 
     if (bound->is_arriving) {
@@ -137,10 +137,10 @@ static capu_status release(capu_context *context, struct tensor *tensor)
    plan was recorded the rest of the tensor was undefined. */
 static bool is_needed_still(const capu_context *context, const struct guide_item *item)
 {
-    uint32_t zeroed_op = context->active->guide->tensors[item->subject].zeroed_op;
+    uint32_t zeroed_op = context->guided.active->guide->tensors[item->subject].zeroed_op;
 
     return item->is_begun ||
-           (item->is_filled && (zeroed_op == 0 || context->binding.next > zeroed_op));
+           (item->is_filled && (zeroed_op == 0 || context->guided.binding.next > zeroed_op));
 }
 
 /* Whether the plan drops what earlier iterations left in a tensor, because the recorded iteration
@@ -165,7 +165,7 @@ static capu_status drop(capu_context *context, const struct guide_item *item)
     }
     if (has_bytes && may_be_read(tensor, item)) {
         if (!tensor_on_host(tensor) && !tensor->is_carried) {
-            feedback_disregard(&context->active->feedback);
+            feedback_disregard(&context->guided.active->feedback);
         }
         return evict(context, tensor);
     }
@@ -323,7 +323,7 @@ static capu_status make_ready(capu_context *context, const struct guide *guide,
         if (needs_contents &&
             (!tensor_on_device(tensor) ||
              (purpose == REPLAYING &&
-              tensor->version != context->binding.versions[op->accesses.first + i]))) {
+              tensor->version != context->guided.binding.versions[op->accesses.first + i]))) {
             return CAPU_NOT_READY;
         }
         takes = takes || !tensor_is_mapped(tensor);
@@ -419,11 +419,11 @@ static bool is_planned_tensor(const capu_context *context, const struct guide *g
 static bool is_planned_op(const capu_context *context, const struct guide *guide)
 {
     const struct operands *operands = &context->operands;
-    const struct guide_op *op = &guide->ops[context->binding.next];
+    const struct guide_op *op = &guide->ops[context->guided.binding.next];
 
-    if (context->binding.next >= guide->op_count || !is_same_call(&op->call, &operands->call) ||
-        op->accesses.count != operands->access_count ||
-        context->binding.free_count < op->free_count) {
+    if (context->guided.binding.next >= guide->op_count ||
+        !is_same_call(&op->call, &operands->call) || op->accesses.count != operands->access_count ||
+        context->guided.binding.free_count < op->free_count) {
         return false;
     }
     for (uint32_t i = 0; i < op->accesses.count; i++) {
@@ -434,7 +434,7 @@ static bool is_planned_op(const capu_context *context, const struct guide *guide
             return false;
         }
         if (planned->is_managed && planned->is_let_die && access->tensor->is_persistent) {
-            context->active->feedback.is_wrong = true;
+            context->guided.active->feedback.is_wrong = true;
             return false;
         }
         if (planned->role != access_role(access) ||
@@ -464,7 +464,7 @@ static struct tensor *tensor_to_fill(const capu_context *context)
 static void note_versions(capu_context *context, const struct guide_op *op)
 {
     const struct operands *operands = &context->operands;
-    uint64_t *versions = context->binding.versions + op->accesses.first;
+    uint64_t *versions = context->guided.binding.versions + op->accesses.first;
 
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         versions[i] = operands->accesses[i].tensor->version;
@@ -476,11 +476,11 @@ static void note_versions(capu_context *context, const struct guide_op *op)
 static capu_status fill_zeros(capu_context *context, const struct guide *guide,
                               struct tensor *tensor)
 {
-    const struct guide_op *op = &guide->ops[context->binding.next];
+    const struct guide_op *op = &guide->ops[context->guided.binding.next];
     capu_status status;
 
-    if (context->binding.next >= guide->op_count || op->call.kind != CALL_FILL ||
-        context->binding.free_count < op->free_count ||
+    if (context->guided.binding.next >= guide->op_count || op->call.kind != CALL_FILL ||
+        context->guided.binding.free_count < op->free_count ||
         tensor_at(context, guide->accesses[op->accesses.first].tensor) != tensor) {
         return CAPU_NOT_READY;
     }
@@ -494,8 +494,8 @@ static capu_status fill_zeros(capu_context *context, const struct guide *guide,
     if (status != CAPU_OK) {
         return status;
     }
-    context->binding.versions[op->accesses.first] = tensor->version;
-    context->binding.next++;
+    context->guided.binding.versions[op->accesses.first] = tensor->version;
+    context->guided.binding.next++;
     return carry_out(context, guide, op->after);
 }
 
@@ -513,10 +513,10 @@ static capu_status carry_out_before(capu_context *context, const struct guide *g
         status = CAPU_NOT_READY;
     }
     if (status == CAPU_OK) {
-        status = carry_out(context, guide, guide->ops[context->binding.next].before);
+        status = carry_out(context, guide, guide->ops[context->guided.binding.next].before);
     }
     if (status == CAPU_OK) {
-        const struct guide_op *op = &guide->ops[context->binding.next];
+        const struct guide_op *op = &guide->ops[context->guided.binding.next];
 
         status = make_ready(context, guide, op, op->previous, AT_HAND);
     }
@@ -527,10 +527,10 @@ capu_status executor_begin(capu_context *context, bool *is_planned)
 {
     capu_status status;
 
-    ASSERT(context->active != NULL && context->iteration.is_open);
+    ASSERT(context->guided.active != NULL && context->iteration.is_open);
     status = stock_is_used(context) ? bring_expected(context, NULL) : CAPU_OK;
     if (status == CAPU_OK) {
-        status = carry_out_before(context, context->active->guide);
+        status = carry_out_before(context, context->guided.active->guide);
     }
 
     *is_planned = status == CAPU_OK;
@@ -546,9 +546,10 @@ capu_status executor_before_zero(capu_context *context, const struct tensor *ten
 
     /* No replay reads what the tensor held before the iteration. And if the plan knows of this
        zero, the ops that read the tensor before it are not replayed. */
-    if (context->active == NULL || record == NULL || !tensor_is_placed(tensor) ||
+    if (context->guided.active == NULL || record == NULL || !tensor_is_placed(tensor) ||
         tensor->in_record.stamp != record->stamp ||
-        context->binding.next <= context->active->guide->tensors[tensor->guide_index].zeroed_op) {
+        context->guided.binding.next <=
+            context->guided.active->guide->tensors[tensor->guide_index].zeroed_op) {
         return CAPU_OK;
     }
     return leave_guide(context);
@@ -577,24 +578,24 @@ capu_status executor_visit(capu_context *context)
 
 bool executor_is_followed(const capu_context *context)
 {
-    return context->active->guide->is_unplaced ||
-           context->active->guide->ops[context->binding.next].is_followed;
+    return context->guided.active->guide->is_unplaced ||
+           context->guided.active->guide->ops[context->guided.binding.next].is_followed;
 }
 
 void executor_note_run(capu_context *context, struct bound_op bound)
 {
-    context->binding.ops[context->binding.next] = bound;
+    context->guided.binding.ops[context->guided.binding.next] = bound;
 }
 
 capu_status executor_end(capu_context *context)
 {
-    const struct guide *guide = context->active->guide;
-    const struct guide_op *op = &guide->ops[context->binding.next];
+    const struct guide *guide = context->guided.active->guide;
+    const struct guide_op *op = &guide->ops[context->guided.binding.next];
     capu_status status;
 
-    ASSERT(context->binding.next < guide->op_count);
+    ASSERT(context->guided.binding.next < guide->op_count);
     note_versions(context, op);
-    context->binding.next++;
+    context->guided.binding.next++;
     status = carry_out(context, guide, op->after);
     if (status == CAPU_OK) {
         return CAPU_OK;
@@ -605,9 +606,9 @@ capu_status executor_end(capu_context *context)
 
 capu_status executor_finish(capu_context *context)
 {
-    bool is_over =
-        context->active == NULL || (context->binding.next == context->active->guide->op_count &&
-                                    !recovery_must_begin(context));
+    bool is_over = context->guided.active == NULL ||
+                   (context->guided.binding.next == context->guided.active->guide->op_count &&
+                    !recovery_must_begin(context));
 
     return is_over ? CAPU_OK : leave_guide(context);
 }

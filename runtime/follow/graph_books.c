@@ -11,14 +11,14 @@
 capu_status graph_note_begin(capu_graph *graph)
 {
     const capu_context *context = graph->context;
-    const struct guide *guide = context->active->guide;
+    const struct guide *guide = context->guided.active->guide;
 
     if (!array_reserve(&graph->before, &graph->before_capacity, guide->tensor_count,
                        sizeof(*graph->before))) {
         return CAPU_NO_HOST_MEMORY;
     }
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        const struct tensor *tensor = context->binding.tensors[i].tensor;
+        const struct tensor *tensor = context->guided.binding.tensors[i].tensor;
 
         graph->before[i] = tensor != NULL ? tensor->state : (struct tensor_state){0};
     }

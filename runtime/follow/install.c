@@ -80,7 +80,7 @@ static capu_status bind_tensors(capu_context *context, const struct guide *guide
             continue;
         }
         tensor = provide_tensor(context, planned);
-        context->binding.tensors[i].tensor = tensor;
+        context->guided.binding.tensors[i].tensor = tensor;
         if (tensor == NULL || is_kept_too_short(planned, tensor)) {
             return failure_set(context, CAPU_NOT_READY, "the plan's tensor '%s' is gone",
                                planned->name != NULL ? planned->name : "");
@@ -96,7 +96,7 @@ static capu_status take_blocks(capu_context *context, const struct guide *guide)
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
-        struct tensor *tensor = context->binding.tensors[i].tensor;
+        struct tensor *tensor = context->guided.binding.tensors[i].tensor;
 
         if (tensor == NULL || !guide->tensors[i].is_copied) {
             continue;
@@ -113,7 +113,7 @@ static capu_status clear_stage(capu_context *context, const struct guide *guide)
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
-        struct tensor *tensor = context->binding.tensors[i].tensor;
+        struct tensor *tensor = context->guided.binding.tensors[i].tensor;
 
         if (tensor == NULL || !tensor_is_mapped(tensor)) {
             continue;
@@ -137,14 +137,14 @@ static size_t bind_resident(capu_context *context, const struct guide *guide)
     size_t count = 0;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        struct tensor *tensor = context->binding.tensors[i].tensor;
+        struct tensor *tensor = context->guided.binding.tensors[i].tensor;
         struct page_walk walk = page_walk_start(guide, i);
 
         if (tensor == NULL || !tensor_is_mapped(tensor)) {
             continue;
         }
         for (size_t p = 0; !guide->is_unplaced && p < tensor->page_count; p++) {
-            context->binding.pages[page_walk_next(&walk)] = tensor->pages[p];
+            context->guided.binding.pages[page_walk_next(&walk)] = tensor->pages[p];
         }
         count += tensor->page_count;
     }
@@ -175,8 +175,8 @@ static capu_status bind_pages(capu_context *context, const struct guide *guide)
     }
     for (uint32_t page = 0; page < guide->page_count && next < missing && status == CAPU_OK;
          page++) {
-        if (context->binding.pages[page] == DEVICE_NO_PAGE) {
-            context->binding.pages[page] = fresh[next++];
+        if (context->guided.binding.pages[page] == DEVICE_NO_PAGE) {
+            context->guided.binding.pages[page] = fresh[next++];
         }
     }
     free(fresh);
@@ -187,7 +187,7 @@ static capu_status bind_pages(capu_context *context, const struct guide *guide)
    placed, and not in strict mode. */
 static capu_status map_pages(capu_context *context, const struct guide *guide, uint32_t index)
 {
-    struct tensor *tensor = context->binding.tensors[index].tensor;
+    struct tensor *tensor = context->guided.binding.tensors[index].tensor;
     bool starts_resident = guide->tensors[index].starts_resident;
     struct page_walk walk = page_walk_start(guide, index);
     capu_status status = CAPU_OK;
@@ -196,7 +196,7 @@ static capu_status map_pages(capu_context *context, const struct guide *guide, u
         return starts_resident ? stock_take(context, tensor) : CAPU_OK;
     }
     for (size_t p = 0; p < tensor->page_count; p++) {
-        tensor->pages[p] = context->binding.pages[page_walk_next(&walk)];
+        tensor->pages[p] = context->guided.binding.pages[page_walk_next(&walk)];
     }
     if (starts_resident || !strict_is_on(context)) {
         status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
@@ -206,7 +206,7 @@ static capu_status map_pages(capu_context *context, const struct guide *guide, u
 
 static capu_status map_tensor(capu_context *context, const struct guide *guide, uint32_t index)
 {
-    struct bound_tensor *bound = &context->binding.tensors[index];
+    struct bound_tensor *bound = &context->guided.binding.tensors[index];
     struct tensor *tensor = bound->tensor;
     bool starts_resident = guide->tensors[index].starts_resident;
     bool holds = tensor_is_mapped(tensor);
@@ -231,9 +231,9 @@ static capu_status map_tensors(capu_context *context, struct plan_entry *entry)
 {
     capu_status status = CAPU_OK;
 
-    context->active = entry;
+    context->guided.active = entry;
     for (uint32_t i = 0; i < entry->guide->tensor_count && status == CAPU_OK; i++) {
-        if (context->binding.tensors[i].tensor != NULL) {
+        if (context->guided.binding.tensors[i].tensor != NULL) {
             status = map_tensor(context, entry->guide, i);
         }
     }
@@ -247,9 +247,9 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
     uint64_t drained;
     capu_status status;
 
-    ASSERT(context->active == NULL && !context->iteration.is_open);
-    if (binding_start(&context->binding, guide) != CAPU_OK ||
-        owed_reserve(&context->owed, guide) != CAPU_OK) {
+    ASSERT(context->guided.active == NULL && !context->iteration.is_open);
+    if (binding_start(&context->guided.binding, guide) != CAPU_OK ||
+        owed_reserve(&context->guided.owed, guide) != CAPU_OK) {
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to install a plan");
     }
     status = drain(context);
@@ -274,11 +274,11 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
         status = map_tensors(context, entry);
     }
     if (status != CAPU_OK) {
-        context->active = entry;
+        context->guided.active = entry;
         leave_uninstall(context);
         return status;
     }
-    context->placement++;
+    context->guided.placement++;
     feedback_start(&entry->feedback);
     entry->change_ns += device_now_ns(context->lanes.device) - drained;
     context->install_ns += device_now_ns(context->lanes.device) - start;

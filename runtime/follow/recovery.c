@@ -19,8 +19,8 @@ bool recovery_has(const capu_context *context, const struct allocation *allocati
         uint32_t number = owed_find(context, tensor);
 
         /* A replay may write a piece that shares its pages, too: those are the allocation's. */
-        if (number != OWED_NONE &&
-            (context->binding.tensors[number].tensor == tensor || allocation->edge_pages != NULL)) {
+        if (number != OWED_NONE && (context->guided.binding.tensors[number].tensor == tensor ||
+                                    allocation->edge_pages != NULL)) {
             return true;
         }
     }
@@ -32,7 +32,7 @@ void recovery_note_freed(capu_context *context, const struct tensor *tensor)
     uint32_t number = owed_find(context, tensor);
 
     if (number != OWED_NONE && !tensor_is_managed(tensor)) {
-        context->owed.entries[number].version = tensor->version;
+        context->guided.owed.entries[number].version = tensor->version;
     }
 }
 
@@ -65,10 +65,10 @@ static size_t operand_of(const struct operands *operands, size_t access)
 static capu_status fail_read(capu_context *context, size_t operand, struct tensor *tensor)
 {
     const struct record *newest = context->tracker.newest;
-    const char *label = context->owed.guide != NULL ? context->owed.guide->label
-                        : context->label != NULL    ? context->label->label
-                        : newest != NULL            ? newest->label
-                                                    : "";
+    const char *label = context->guided.owed.guide != NULL ? context->guided.owed.guide->label
+                        : context->label != NULL           ? context->label->label
+                        : newest != NULL                   ? newest->label
+                                                           : "";
     bool has_label = label[0] != '\0';
     char why[ERROR_TEXT_BYTES / 2];
 
@@ -95,11 +95,11 @@ static bool has_fixed_part(const struct tensor *tensor)
 /* Why a replay cannot have what this access of its op had; NULL: it can. */
 static const char *check_access(capu_context *context, uint32_t number)
 {
-    const struct guide_access *access = &context->owed.guide->accesses[number];
+    const struct guide_access *access = &context->guided.owed.guide->accesses[number];
     const struct tensor *tensor = owed_tensor(context, access->tensor);
     uint64_t version =
-        tensor != NULL ? tensor->version : context->owed.entries[access->tensor].version;
-    bool is_other = version != context->binding.versions[number];
+        tensor != NULL ? tensor->version : context->guided.owed.entries[access->tensor].version;
+    bool is_other = version != context->guided.binding.versions[number];
     bool is_spoilt = tensor != NULL && !tensor_is_defined(tensor); /* by an op that failed */
 
     if (access->role == CAPU_READ && (is_other || is_spoilt)) {
@@ -116,9 +116,9 @@ static const char *check_access(capu_context *context, uint32_t number)
    it was. *missing: an input that must be recomputed first, or OWED_NONE. */
 static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t *missing)
 {
-    const struct guide *guide = context->owed.guide;
-    const struct owed_entry *entry = &context->owed.entries[wanted];
-    struct tensor *tensor = context->binding.tensors[wanted].tensor;
+    const struct guide *guide = context->guided.owed.guide;
+    const struct owed_entry *entry = &context->guided.owed.entries[wanted];
+    struct tensor *tensor = context->guided.binding.tensors[wanted].tensor;
     const struct guide_op *op;
 
     *missing = OWED_NONE;
@@ -157,7 +157,7 @@ static capu_status shelter(capu_context *context, struct tensor *tensor)
 
 static capu_status gather(capu_context *context, const struct guide_op *op)
 {
-    const struct guide *guide = context->owed.guide;
+    const struct guide *guide = context->guided.owed.guide;
     capu_status status = CAPU_OK;
 
     context->operands.stamp++;
@@ -166,13 +166,13 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
     for (uint32_t i = op->accesses.first;
          i < op->accesses.first + op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[i];
-        uint64_t version = context->binding.versions[i];
+        uint64_t version = context->guided.binding.versions[i];
         struct tensor *tensor = owed_tensor(context, access->tensor);
 
         if (tensor == NULL) {
             /* A freed small one: its memory rests until the iteration ends. */
             if (access->role == CAPU_WRITE) {
-                context->owed.entries[access->tensor].version = version;
+                context->guided.owed.entries[access->tensor].version = version;
             }
             continue;
         }
@@ -190,7 +190,7 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
    that op, not the one that the program has called. */
 static capu_status run_again(capu_context *context, uint32_t number)
 {
-    const struct guide *guide = context->owed.guide;
+    const struct guide *guide = context->guided.owed.guide;
     const char *name = context->operands.name;
     capu_status status;
 
@@ -219,14 +219,14 @@ static capu_status fail_replay(capu_context *context, uint32_t wanted, capu_stat
     memcpy(why, context->error, sizeof(why));
     return failure_set(context, status,
                        "'%s' must be recomputed, since this iteration has left its plan: %s",
-                       lookup_name(context, context->binding.tensors[wanted].tensor), why);
+                       lookup_name(context, context->guided.binding.tensors[wanted].tensor), why);
 }
 
 /* Recomputes one tensor, and first its lost inputs. Each input is older than the tensor that is
    made from it, so the stack never contains a tensor twice. */
 static capu_status recover(capu_context *context, uint32_t wanted)
 {
-    struct owed *owed = &context->owed;
+    struct owed *owed = &context->guided.owed;
     uint32_t depth = 0;
 
     owed->stack[depth++] = wanted;
@@ -259,11 +259,11 @@ static capu_status recover(capu_context *context, uint32_t wanted)
 /* Everything that the plan would have recomputed. */
 static capu_status recover_owed(capu_context *context)
 {
-    const struct guide *guide = context->owed.guide;
+    const struct guide *guide = context->guided.owed.guide;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         if (owed_is_due(context, i)) {
-            bool is_owed = tensor_is_owed(context->binding.tensors[i].tensor);
+            bool is_owed = tensor_is_owed(context->guided.binding.tensors[i].tensor);
             capu_status status = recover(context, i);
 
             /* What the plan gave up for good is recomputed if possible. */
@@ -273,7 +273,7 @@ static capu_status recover_owed(capu_context *context)
         }
     }
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        context->owed.entries[i].is_source = false;
+        context->guided.owed.entries[i].is_source = false;
     }
     return CAPU_OK;
 }
@@ -336,11 +336,11 @@ static bool outlives_iteration(const struct tensor *tensor)
 
 bool recovery_must_begin(const capu_context *context)
 {
-    const struct guide *guide = context->active->guide;
+    const struct guide *guide = context->guided.active->guide;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         if (!guide->tensors[i].is_kept && owed_is_lost(context, i) &&
-            outlives_iteration(context->binding.tensors[i].tensor)) {
+            outlives_iteration(context->guided.binding.tensors[i].tensor)) {
             return true;
         }
     }
@@ -350,8 +350,8 @@ bool recovery_must_begin(const capu_context *context)
 /* The pages that the op which made a tensor needs to run again; 0: no op of this iteration did. */
 static size_t replay_pages(const capu_context *context, uint32_t number)
 {
-    const struct guide *guide = context->owed.guide;
-    uint32_t maker = context->owed.entries[number].maker;
+    const struct guide *guide = context->guided.owed.guide;
+    uint32_t maker = context->guided.owed.entries[number].maker;
     struct guide_part accesses = {0};
     size_t pages = 0;
 
@@ -366,13 +366,13 @@ static size_t replay_pages(const capu_context *context, uint32_t number)
 
 capu_status recovery_before_fixed(capu_context *context, size_t page_count)
 {
-    const struct guide *guide = context->owed.guide;
+    const struct guide *guide = context->guided.owed.guide;
     size_t fixed = memory_fixed_pages(&context->memory) + page_count;
     size_t limit = pages_limit(context->memory.pages);
     size_t room = limit > fixed ? limit - fixed : 0;
 
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count; i++) {
-        struct tensor *tensor = context->binding.tensors[i].tensor;
+        struct tensor *tensor = context->guided.binding.tensors[i].tensor;
         bool is_needed =
             owed_is_lost(context, i) && (tensor_is_owed(tensor) || outlives_iteration(tensor));
         capu_status status = CAPU_OK;
@@ -391,11 +391,12 @@ capu_status recovery_before_fixed(capu_context *context, size_t page_count)
 
 capu_status recovery_finish(capu_context *context)
 {
-    const struct guide *guide = context->owed.guide;
+    const struct guide *guide = context->guided.owed.guide;
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count && status == CAPU_OK; i++) {
-        if (owed_is_lost(context, i) && outlives_iteration(context->binding.tensors[i].tensor)) {
+        if (owed_is_lost(context, i) &&
+            outlives_iteration(context->guided.binding.tensors[i].tensor)) {
             status = recover(context, i);
             if (status == CAPU_CONTENTS_LOST) {
                 status = CAPU_OK; /* the recorded iteration overwrote it: reading it now fails */
@@ -403,14 +404,14 @@ capu_status recovery_finish(capu_context *context)
         }
     }
     if (status == CAPU_OK) {
-        context->owed.guide = NULL;
+        context->guided.owed.guide = NULL;
     }
     return status;
 }
 
 capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
 {
-    const struct guide *guide = context->owed.guide;
+    const struct guide *guide = context->guided.owed.guide;
     capu_status status;
 
     if (owed_find(context, tensor) == OWED_NONE) {

@@ -52,7 +52,7 @@ static void forget_outputs(capu_context *context, const struct guide *guide,
 {
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
+        struct tensor *tensor = context->guided.binding.tensors[access->tensor].tensor;
 
         if (access->role != CAPU_READ && tensor != NULL) {
             tensor_state_spoiled(tensor);
@@ -78,7 +78,7 @@ static void settle(capu_context *context, const struct guide *guide, uint32_t nu
 
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
+        struct tensor *tensor = context->guided.binding.tensors[access->tensor].tensor;
 
         if (tensor == NULL) {
             continue;
@@ -87,9 +87,10 @@ static void settle(capu_context *context, const struct guide *guide, uint32_t nu
         if (access->role != CAPU_READ) {
             /* If the program has overwritten it since, what the replay made does not count. */
             tensor->written = end;
-            tensor_state_replayed(
-                tensor, tensor_is_mapped(tensor) &&
-                            tensor->version == context->binding.versions[op->accesses.first + i]);
+            tensor_state_replayed(tensor,
+                                  tensor_is_mapped(tensor) &&
+                                      tensor->version ==
+                                          context->guided.binding.versions[op->accesses.first + i]);
             victims_touch(context, tensor);
         }
     }
@@ -101,7 +102,7 @@ static bool has_operands(const capu_context *context, const struct guide *guide,
 {
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        const struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
+        const struct tensor *tensor = context->guided.binding.tensors[access->tensor].tensor;
 
         if (tensor != NULL && !tensor_is_mapped(tensor)) {
             return false;

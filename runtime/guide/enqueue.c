@@ -12,8 +12,8 @@
 capu_status enqueue_stage(capu_context *context, uint64_t bytes, void **memory)
 {
     /* Replays read this iteration's arguments again, so nothing of them may be reused. */
-    bool is_kept =
-        context->iteration.is_open && (context->active != NULL || context->owed.guide != NULL);
+    bool is_kept = context->iteration.is_open &&
+                   (context->guided.active != NULL || context->guided.owed.guide != NULL);
     capu_status status = CAPU_OK;
 
     if (context->lanes.capture.is_open) {
@@ -176,7 +176,7 @@ capu_status enqueue_transfer(capu_context *context, const struct call *call, str
 capu_status enqueue_replay(capu_context *context, const struct guide *guide, uint32_t number)
 {
     const struct guide_op *op = &guide->ops[number];
-    const struct bound_op *bound = &context->binding.ops[number];
+    const struct bound_op *bound = &context->guided.binding.ops[number];
     capu_status status;
 
     marks_begin(MARK_REPLAY, op->call.name, marks_are_on() ? replay_bytes(guide, op) : 0);

@@ -27,7 +27,7 @@ void owed_finish(struct owed *owed)
 
 uint32_t owed_find(const capu_context *context, const struct tensor *tensor)
 {
-    const struct guide *guide = context->owed.guide;
+    const struct guide *guide = context->guided.owed.guide;
     const struct guide_tensor *planned;
 
     if (guide == NULL || tensor->guide_index >= guide->tensor_count) {
@@ -43,12 +43,12 @@ bool owed_is_source(const capu_context *context, const struct tensor *tensor)
 {
     uint32_t number = owed_find(context, tensor);
 
-    return number != OWED_NONE && context->owed.entries[number].is_source;
+    return number != OWED_NONE && context->guided.owed.entries[number].is_source;
 }
 
 bool owed_is_lost(const capu_context *context, uint32_t number)
 {
-    const struct tensor *tensor = context->binding.tensors[number].tensor;
+    const struct tensor *tensor = context->guided.binding.tensors[number].tensor;
 
     return tensor != NULL && tensor_is_lost(tensor);
 }
@@ -56,14 +56,14 @@ bool owed_is_lost(const capu_context *context, uint32_t number)
 bool owed_is_due(const capu_context *context, uint32_t number)
 {
     return owed_is_lost(context, number) &&
-           (context->owed.keeps_contents ||
-            tensor_is_owed(context->binding.tensors[number].tensor));
+           (context->guided.owed.keeps_contents ||
+            tensor_is_owed(context->guided.binding.tensors[number].tensor));
 }
 
 struct tensor *owed_tensor(capu_context *context, uint32_t number)
 {
-    const struct guide_tensor *planned = &context->owed.guide->tensors[number];
-    struct tensor *tensor = context->binding.tensors[number].tensor;
+    const struct guide_tensor *planned = &context->guided.owed.guide->tensors[number];
+    struct tensor *tensor = context->guided.binding.tensors[number].tensor;
 
     if (planned->page_count == 0) {
         tensor = tensors_find(&context->memory.tensors, planned->address);
@@ -78,8 +78,8 @@ struct tensor *owed_tensor(capu_context *context, uint32_t number)
 /* Which op made each tensor's newest version, and the versions of what may be freed. */
 static void note_makers(capu_context *context, uint32_t executed)
 {
-    const struct guide *guide = context->owed.guide;
-    struct owed_entry *entries = context->owed.entries;
+    const struct guide *guide = context->guided.owed.guide;
+    struct owed_entry *entries = context->guided.owed.entries;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         struct tensor *tensor = owed_tensor(context, i);
@@ -95,7 +95,7 @@ static void note_makers(capu_context *context, uint32_t executed)
         for (uint32_t i = accesses.first; i < accesses.first + accesses.count; i++) {
             struct owed_entry *entry = &entries[guide->accesses[i].tensor];
 
-            entry->version = context->binding.versions[i];
+            entry->version = context->guided.binding.versions[i];
             if (guide->accesses[i].role != CAPU_READ) {
                 entry->maker = k + 1;
             }
@@ -106,16 +106,16 @@ static void note_makers(capu_context *context, uint32_t executed)
 /* Whether a replay would overwrite contents of a planned tensor that it cannot shelter. */
 static bool has_planned_fixed_part(const capu_context *context, uint32_t number)
 {
-    const struct tensor *tensor = context->binding.tensors[number].tensor;
+    const struct tensor *tensor = context->guided.binding.tensors[number].tensor;
 
-    return context->owed.guide->tensors[number].page_count == 0 ||
+    return context->guided.owed.guide->tensors[number].page_count == 0 ||
            (tensor != NULL && tensor->span_bytes != tensor->bytes);
 }
 
 /* Marks what replays of a lost tensor would read, and what they would spoil once it is newer. */
 static void mark_sources(capu_context *context, uint32_t root)
 {
-    struct owed *owed = &context->owed;
+    struct owed *owed = &context->guided.owed;
     uint32_t depth = 0;
 
     owed->stack[depth++] = root;
@@ -146,7 +146,7 @@ static void mark_sources(capu_context *context, uint32_t root)
 
 void owed_mark(capu_context *context)
 {
-    for (uint32_t i = 0; i < context->owed.guide->tensor_count; i++) {
+    for (uint32_t i = 0; i < context->guided.owed.guide->tensor_count; i++) {
         if (owed_is_due(context, i)) {
             mark_sources(context, i);
         }
@@ -156,9 +156,10 @@ void owed_mark(capu_context *context)
 void owed_start(capu_context *context, const struct guide *guide, uint32_t executed,
                 bool keeps_contents)
 {
-    ASSERT(guide->tensor_count <= context->owed.entry_capacity && executed <= guide->op_count);
-    context->owed.guide = guide;
-    context->owed.keeps_contents = keeps_contents;
+    ASSERT(guide->tensor_count <= context->guided.owed.entry_capacity &&
+           executed <= guide->op_count);
+    context->guided.owed.guide = guide;
+    context->guided.owed.keeps_contents = keeps_contents;
     note_makers(context, executed);
     owed_mark(context);
 }

@@ -298,7 +298,7 @@ static capu_status make_ready(capu_context *context, bool *is_planned)
     if (status != CAPU_OK) {
         return status;
     }
-    if (context->active != NULL) {
+    if (context->guided.active != NULL) {
         status = context->iteration.is_open ? executor_begin(context, is_planned)
                                             : executor_visit(context);
     }

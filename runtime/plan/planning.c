@@ -96,19 +96,20 @@ bool planning_keep(capu_context *context, struct label_record *label, struct pla
         if (!is_wanted(entry, old)) {
             return false;
         }
-        if (old == context->active && entry->feedback.round == 0 &&
+        if (old == context->guided.active && entry->feedback.round == 0 &&
             entry->guide->is_unplaced == old->guide->is_unplaced) {
             label_records_add_better(&context->labels, label, old, entry, limit_bytes);
             return true;
         }
-        if (old == context->active && leave_guide(context) != CAPU_OK) {
+        if (old == context->guided.active && leave_guide(context) != CAPU_OK) {
             return false;
         }
         entry->stage = old->stage + 1;
         plan_cache_discard(&label->plans, old);
     }
     entry->used = context->iteration.number;
-    return label_records_add_plan(&context->labels, label, entry, context->active, limit_bytes);
+    return label_records_add_plan(&context->labels, label, entry, context->guided.active,
+                                  limit_bytes);
 }
 
 static void refuse(struct label_record *label, const struct plan_job *job, capu_status status)
@@ -318,15 +319,16 @@ static bool is_traced_next(const capu_context *context)
 
 bool planning_wants_times(capu_context *context)
 {
-    return context->active == NULL ||
-           feedback_wants_times(&context->active->feedback,
+    return context->guided.active == NULL ||
+           feedback_wants_times(&context->guided.active->feedback,
                                 context->settings.config.sample_every) ||
            is_traced_next(context);
 }
 
 bool planning_times_next(const capu_context *context)
 {
-    return feedback_times_next(&context->active->feedback, context->settings.config.sample_every) ||
+    return feedback_times_next(&context->guided.active->feedback,
+                               context->settings.config.sample_every) ||
            is_traced_next(context);
 }
 
@@ -500,7 +502,7 @@ static capu_status install(capu_context *context, struct plan_cache *plans,
    worth it. */
 static bool must_leave(const capu_context *context, const struct plan_entry *entry)
 {
-    struct plan_entry *active = context->active;
+    struct plan_entry *active = context->guided.active;
 
     return active != entry ||
            (active->better != NULL && improvement_is_due(&active->improvement, active->change_ns));
@@ -530,25 +532,25 @@ capu_status planning_begin(capu_context *context, struct label_record *label)
     wait_for_place(context);
     consider_again(context);
     status = choose(context, label, &entry);
-    if (status == CAPU_OK && context->active != NULL && must_leave(context, entry)) {
+    if (status == CAPU_OK && context->guided.active != NULL && must_leave(context, entry)) {
         status = leave(context, &change_ns);
     }
     if (status != CAPU_OK) {
         return status;
     }
-    if (context->active == NULL) {
+    if (context->guided.active == NULL) {
         parked_clear(context);
     }
     if (entry == NULL) {
         return CAPU_OK;
     }
-    if (context->active == NULL && entry->better != NULL) {
+    if (context->guided.active == NULL && entry->better != NULL) {
         entry = plan_cache_promote(&label->plans, entry);
     }
     entry->used = context->iteration.number + 1;
-    if (context->active == entry) {
-        context->binding.next = 0;
-        context->binding.free_count = 0;
+    if (context->guided.active == entry) {
+        context->guided.binding.next = 0;
+        context->guided.binding.free_count = 0;
         return CAPU_OK;
     }
     entry->change_ns = change_ns;
@@ -589,11 +591,11 @@ static capu_status forget_guides(capu_context *context, struct plan_cache *plans
         if (!guide_has_tensor(entry->guide, address)) {
             continue;
         }
-        if (entry == context->active) {
+        if (entry == context->guided.active) {
             status = leave_guide(context);
         }
         entry->feedback.is_wrong = true; /* recovery may need it until the iteration ends */
-        if (status == CAPU_OK && entry->guide != context->owed.guide) {
+        if (status == CAPU_OK && entry->guide != context->guided.owed.guide) {
             plan_cache_discard(plans, entry);
         }
     }
@@ -646,7 +648,7 @@ void planning_note_budget(capu_context *context)
         for (size_t k = 0; k < plans->count; k++) {
             struct plan_entry *entry = plans->slots[k].entry;
 
-            if (entry != context->active && !fits(context, entry)) {
+            if (entry != context->guided.active && !fits(context, entry)) {
                 entry->feedback.is_wrong = true; /* recovery may need it until the iteration ends */
             } else if (entry->better != NULL && !fits(context, entry->better)) {
                 plan_cache_discard_better(plans, entry);
@@ -747,6 +749,6 @@ void planning_report(const capu_context *context, const struct label_record *lab
     report->plan_bytes = label_records_plan_bytes(&context->labels);
     report->retry_in = label->backoff.left;
     report->guided_floor_bytes = label->guided_floor_bytes;
-    report->plan_stage = context->active != NULL ? context->active->stage : 0;
+    report->plan_stage = context->guided.active != NULL ? context->guided.active->stage : 0;
     report->planning_ns = planning_time(context, label);
 }

@@ -62,7 +62,7 @@ void copy_times_begin(capu_context *context, enum copy_way way, uint64_t bytes)
     struct copy_time *time;
 
     copies->ways[way].is_open = false;
-    if (record == NULL || !record->is_timed || context->active == NULL ||
+    if (record == NULL || !record->is_timed || context->guided.active == NULL ||
         (copies->ways[way].count == copies->ways[way].capacity && !grow(copies, way))) {
         return;
     }

@@ -215,7 +215,8 @@ static struct timeline_log *free_log(capu_context *context)
 static bool add_runs(capu_context *context, struct timeline_log *log, struct timeline_tensor *entry,
                      const struct tensor *tensor)
 {
-    const struct guide *guide = context->active != NULL ? context->active->guide : NULL;
+    const struct guide *guide =
+        context->guided.active != NULL ? context->guided.active->guide : NULL;
 
     if (guide == NULL || guide->is_unplaced || !tensor_is_placed(tensor)) {
         return true;

@@ -62,7 +62,7 @@ bool tracker_is_timing(const capu_context *context)
     const struct record *record = context->tracker.open;
 
     return record == NULL || record->is_timed ||
-           (context->active == NULL && context->settings.config.mode != CAPU_MODE_OFF);
+           (context->guided.active == NULL && context->settings.config.mode != CAPU_MODE_OFF);
 }
 
 capu_status tracker_mark_begin(capu_context *context, struct lane_position *begin)
@@ -97,15 +97,18 @@ struct record *tracker_open(capu_context *context, const char *label, const char
     record->report = (capu_report){
         .size = sizeof(capu_report),
         .version = CAPU_REPORT_VERSION,
-        .mode = context->active != NULL                             ? CAPU_MODE_GUIDED
+        .mode = context->guided.active != NULL                      ? CAPU_MODE_GUIDED
                 : context->settings.config.mode == CAPU_MODE_GUIDED ? CAPU_MODE_PASSIVE
                                                                     : context->settings.config.mode,
-        .predicted_ns = context->active != NULL ? context->active->feedback.predicted_ns : 0,
-        .plan_d2h_bytes_per_s =
-            context->active != NULL ? context->active->feedback.link.d2h_bytes_per_s : 0,
-        .plan_h2d_bytes_per_s =
-            context->active != NULL ? context->active->feedback.link.h2d_bytes_per_s : 0,
-        .unplaced = context->active != NULL && context->active->guide->is_unplaced,
+        .predicted_ns =
+            context->guided.active != NULL ? context->guided.active->feedback.predicted_ns : 0,
+        .plan_d2h_bytes_per_s = context->guided.active != NULL
+                                    ? context->guided.active->feedback.link.d2h_bytes_per_s
+                                    : 0,
+        .plan_h2d_bytes_per_s = context->guided.active != NULL
+                                    ? context->guided.active->feedback.link.h2d_bytes_per_s
+                                    : 0,
+        .unplaced = context->guided.active != NULL && context->guided.active->guide->is_unplaced,
         .install_ns = context->install_ns,
         .plan_error = plan_error,
         .label = label,
@@ -236,11 +239,11 @@ static uint64_t sign_access(uint64_t signature, const struct tensor *tensor, uin
  */
 static uint64_t planned_ns(const capu_context *context)
 {
-    uint32_t next = context->binding.next;
+    uint32_t next = context->guided.binding.next;
 
-    return !tracker_is_timing(context) && context->active != NULL &&
-                   next < context->active->feedback.op_count
-               ? context->active->feedback.planned_ns[next]
+    return !tracker_is_timing(context) && context->guided.active != NULL &&
+                   next < context->guided.active->feedback.op_count
+               ? context->guided.active->feedback.planned_ns[next]
                : 0;
 }
 
@@ -373,7 +376,8 @@ static bool is_against(uint32_t hint, uint32_t method)
 static void note_hint(const capu_context *context, const struct tensor *tensor,
                       struct record *record, struct record_eviction *eviction)
 {
-    const struct guide *guide = context->active != NULL ? context->active->guide : NULL;
+    const struct guide *guide =
+        context->guided.active != NULL ? context->guided.active->guide : NULL;
     struct hint_reason reason;
 
     if (guide == NULL || !is_against(tensor->hint, eviction->method) ||

@@ -15,7 +15,7 @@
 /* Notes for each page which tensor took it last. */
 static void note_newest(capu_context *context, const struct guide *guide)
 {
-    struct binding *binding = &context->binding;
+    struct binding *binding = &context->guided.binding;
 
     for (uint32_t page = 0; page < guide->page_count; page++) {
         binding->newest[page] = 0;
@@ -40,7 +40,7 @@ static void note_newest(capu_context *context, const struct guide *guide)
 static bool has_contents_left(const capu_context *context, const struct guide *guide,
                               uint32_t index)
 {
-    const struct bound_tensor *bound = &context->binding.tensors[index];
+    const struct bound_tensor *bound = &context->guided.binding.tensors[index];
     const struct tensor *tensor = bound->tensor;
     struct page_walk walk = page_walk_start(guide, index);
 
@@ -52,7 +52,7 @@ static bool has_contents_left(const capu_context *context, const struct guide *g
         return stock_has_left(context, index);
     }
     for (size_t p = 0; p < tensor->page_count; p++) {
-        if (context->binding.newest[page_walk_next(&walk)] > bound->taken) {
+        if (context->guided.binding.newest[page_walk_next(&walk)] > bound->taken) {
             return false;
         }
     }
@@ -63,7 +63,7 @@ static bool has_contents_left(const capu_context *context, const struct guide *g
    not given up before. */
 static void regain(capu_context *context, const struct guide *guide, uint32_t index)
 {
-    struct tensor *tensor = context->binding.tensors[index].tensor;
+    struct tensor *tensor = context->guided.binding.tensors[index].tensor;
 
     if (has_contents_left(context, guide, index) &&
         (guide->is_unplaced || strict_map(context, tensor) == CAPU_OK)) {
@@ -75,7 +75,7 @@ static void regain(capu_context *context, const struct guide *guide, uint32_t in
 /* Unmaps a tensor that does not hold its pages, if it is mapped. */
 static capu_status unmap_tensor(capu_context *context, const struct guide *guide, uint32_t index)
 {
-    struct tensor *tensor = context->binding.tensors[index].tensor;
+    struct tensor *tensor = context->guided.binding.tensors[index].tensor;
     capu_status status;
 
     if (guide->is_unplaced) {
@@ -94,7 +94,7 @@ static capu_status unmap_tensor(capu_context *context, const struct guide *guide
 static void release_tensor(capu_context *context, const struct guide *guide, uint32_t index,
                            capu_status *status)
 {
-    struct tensor *tensor = context->binding.tensors[index].tensor;
+    struct tensor *tensor = context->guided.binding.tensors[index].tensor;
     struct page_walk walk = page_walk_start(guide, index);
     capu_status now = unmap_tensor(context, guide, index);
 
@@ -106,7 +106,7 @@ static void release_tensor(capu_context *context, const struct guide *guide, uin
     tensor_state_unplaced(tensor);
     for (size_t p = 0; !guide->is_unplaced && tensor_is_mapped(tensor) && p < tensor->page_count;
          p++) {
-        context->binding.pages[page_walk_next(&walk)] = DEVICE_NO_PAGE;
+        context->guided.binding.pages[page_walk_next(&walk)] = DEVICE_NO_PAGE;
     }
     victims_touch(context, tensor);
 }
@@ -115,7 +115,7 @@ static void release_tensor(capu_context *context, const struct guide *guide, uin
 static void give_blocks(capu_context *context, const struct guide *guide)
 {
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        struct tensor *tensor = context->binding.tensors[i].tensor;
+        struct tensor *tensor = context->guided.binding.tensors[i].tensor;
 
         if (tensor != NULL && tensor->keeps_block) {
             swap_unreserve_block(context, tensor);
@@ -128,11 +128,11 @@ static void give_blocks(capu_context *context, const struct guide *guide)
 static void forget_parked(capu_context *context, const struct guide *guide)
 {
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        const struct tensor *tensor = context->binding.tensors[i].tensor;
+        const struct tensor *tensor = context->guided.binding.tensors[i].tensor;
 
         if (tensor != NULL && tensor->allocation->is_parked &&
             !parked_is_in_use(context, tensor->allocation)) {
-            context->binding.tensors[i].tensor = NULL;
+            context->guided.binding.tensors[i].tensor = NULL;
         }
     }
 }
@@ -142,21 +142,21 @@ capu_status leave_uninstall(capu_context *context)
     const struct guide *guide;
     capu_status status = CAPU_OK;
 
-    ASSERT(context->active != NULL);
-    guide = context->active->guide;
+    ASSERT(context->guided.active != NULL);
+    guide = context->guided.active->guide;
     capture_give_up(context, "the iteration has left its plan");
     failure_quiesce_all(context);
-    context->active = NULL;
+    context->guided.active = NULL;
     note_newest(context, guide);
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        if (context->binding.tensors[i].tensor != NULL) {
+        if (context->guided.binding.tensors[i].tensor != NULL) {
             regain(context, guide, i);
             release_tensor(context, guide, i, &status);
         }
     }
     for (uint32_t page = 0; page < guide->page_count; page++) {
-        if (context->binding.pages[page] != DEVICE_NO_PAGE) {
-            pages_give(context->memory.pages, &context->binding.pages[page], 1);
+        if (context->guided.binding.pages[page] != DEVICE_NO_PAGE) {
+            pages_give(context->memory.pages, &context->guided.binding.pages[page], 1);
         }
     }
     stock_empty(context);
@@ -173,15 +173,15 @@ capu_status leave_uninstall(capu_context *context)
 capu_status leave_guide(capu_context *context)
 {
     const struct guide *guide;
-    uint32_t executed = context->binding.next;
+    uint32_t executed = context->guided.binding.next;
     bool keeps_contents;
     capu_status status;
 
-    if (context->active == NULL) {
+    if (context->guided.active == NULL) {
         return CAPU_OK;
     }
-    guide = context->active->guide;
-    keeps_contents = context->active->keeps_contents;
+    guide = context->guided.active->guide;
+    keeps_contents = context->guided.active->keeps_contents;
     status = leave_uninstall(context);
     if (status == CAPU_OK && context->iteration.is_open) {
         if (context->tracker.open != NULL) {

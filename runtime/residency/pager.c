@@ -62,7 +62,7 @@ static bool trim_slabs(capu_context *context, bool is_all, capu_status *status)
 
 capu_status pager_leave_guide_for(capu_context *context, size_t page_count)
 {
-    return context->active != NULL && pages_available(context->memory.pages) < page_count
+    return context->guided.active != NULL && pages_available(context->memory.pages) < page_count
                ? leave_guide(context)
                : CAPU_OK;
 }

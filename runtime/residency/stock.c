@@ -8,7 +8,7 @@
 
 static struct bound_tensor *bound_at(capu_context *context, uint32_t index)
 {
-    return &context->binding.tensors[index];
+    return &context->guided.binding.tensors[index];
 }
 
 static void append(capu_context *context, struct bound_queue *queue, uint32_t index)
@@ -52,13 +52,13 @@ static void leave_queue(capu_context *context, uint32_t index)
 void stock_fill(capu_context *context, const device_page *pages, size_t count)
 {
     pages_put_aside(context->memory.pages, pages, count);
-    context->binding.stock_count += count;
+    context->guided.binding.stock_count += count;
 }
 
 void stock_empty(capu_context *context)
 {
-    pages_give_aside(context->memory.pages, context->binding.stock_count);
-    context->binding.stock_count = 0;
+    pages_give_aside(context->memory.pages, context->guided.binding.stock_count);
+    context->guided.binding.stock_count = 0;
 }
 
 capu_status stock_unmap(capu_context *context, uint32_t index)
@@ -79,10 +79,10 @@ capu_status stock_unmap(capu_context *context, uint32_t index)
  */
 static capu_status reap(capu_context *context, size_t page_count)
 {
-    uint32_t next = context->binding.leaving.head;
+    uint32_t next = context->guided.binding.leaving.head;
     capu_status status = CAPU_OK;
 
-    while (next != 0 && context->binding.stock_count < page_count && status == CAPU_OK) {
+    while (next != 0 && context->guided.binding.stock_count < page_count && status == CAPU_OK) {
         uint32_t index = next - 1;
 
         next = bound_at(context, index)->next;
@@ -110,14 +110,14 @@ capu_status stock_check(capu_context *context, const struct tensor *tensor, bool
     *has_room = stock_has_left(context, tensor->guide_index);
     if (!*has_room) {
         status = reap(context, tensor->page_count);
-        *has_room = context->binding.stock_count >= tensor->page_count;
+        *has_room = context->guided.binding.stock_count >= tensor->page_count;
     }
     return status;
 }
 
 capu_status stock_take(capu_context *context, struct tensor *tensor)
 {
-    struct binding *binding = &context->binding;
+    struct binding *binding = &context->guided.binding;
     bool is_mapped = stock_has_left(context, tensor->guide_index);
     capu_status status = CAPU_OK;
 
@@ -159,30 +159,31 @@ capu_status stock_give(capu_context *context, struct tensor *tensor)
         status = wait_for(context, tensor);
         return status == CAPU_OK ? stock_unmap(context, tensor->guide_index) : status;
     }
-    append(context, &context->binding.leaving, tensor->guide_index);
+    append(context, &context->guided.binding.leaving, tensor->guide_index);
     return CAPU_OK;
 }
 
 void stock_expect(capu_context *context, const struct tensor *tensor)
 {
-    append(context, &context->binding.expected, tensor->guide_index);
+    append(context, &context->guided.binding.expected, tensor->guide_index);
 }
 
 struct tensor *stock_expected(const capu_context *context)
 {
-    uint32_t head = context->binding.expected.head;
+    uint32_t head = context->guided.binding.expected.head;
 
-    return head != 0 ? context->binding.tensors[head - 1].tensor : NULL;
+    return head != 0 ? context->guided.binding.tensors[head - 1].tensor : NULL;
 }
 
 bool stock_is_expected(const capu_context *context, const struct tensor *tensor)
 {
-    return context->binding.tensors[tensor->guide_index].queue == &context->binding.expected;
+    return context->guided.binding.tensors[tensor->guide_index].queue ==
+           &context->guided.binding.expected;
 }
 
 bool stock_has_left(const capu_context *context, uint32_t index)
 {
-    return context->binding.tensors[index].queue == &context->binding.leaving;
+    return context->guided.binding.tensors[index].queue == &context->guided.binding.leaving;
 }
 
 void stock_keep(capu_context *context, uint32_t index)

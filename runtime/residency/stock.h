@@ -25,7 +25,7 @@
 
 static inline bool stock_is_used(const capu_context *context)
 {
-    return context->active != NULL && context->active->guide->is_unplaced;
+    return context->guided.active != NULL && context->guided.active->guide->is_unplaced;
 }
 
 /* Whether there are pages for a tensor without waiting: `*has_room`. Fails if unmapping does. */

@@ -119,7 +119,7 @@ void uploads_turn(capu_context *context)
 /* Whether an upload may have to run again in this iteration. */
 static bool are_needed(const capu_context *context)
 {
-    const struct guide *guide = context->owed.guide;
+    const struct guide *guide = context->guided.owed.guide;
 
     if (context->uploads.is_held) {
         return true;
@@ -128,7 +128,7 @@ static bool are_needed(const capu_context *context)
         return false;
     }
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count; i++) {
-        const struct owed_entry *entry = &context->owed.entries[i];
+        const struct owed_entry *entry = &context->guided.owed.entries[i];
 
         if (owed_is_lost(context, i) && entry->maker > 0 &&
             (entry->is_source || owed_is_due(context, i)) &&
@@ -136,7 +136,7 @@ static bool are_needed(const capu_context *context)
             return true;
         }
     }
-    return context->active != NULL;
+    return context->guided.active != NULL;
 }
 
 bool uploads_give_way(capu_context *context)

@@ -273,7 +273,7 @@ capu_status strict_poison_replay(capu_context *context, const struct guide *guid
     }
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        const struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
+        const struct tensor *tensor = context->guided.binding.tensors[access->tensor].tensor;
 
         if (access->role == CAPU_WRITE && tensor != NULL) {
             status = poison(context, tensor->address, tensor->bytes);

@@ -305,7 +305,7 @@ static uint64_t sum_inputs(const capu_context *context, const struct guide *guid
 
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        const struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
+        const struct tensor *tensor = context->guided.binding.tensors[access->tensor].tensor;
 
         if (tensor == NULL) {
             tensor = tensors_find(&context->memory.tensors, guide->tensors[access->tensor].address);
@@ -323,10 +323,10 @@ capu_status strict_again_check(capu_context *context, const struct guide *guide,
     for (uint32_t i = 0; strict_is_on(context) && i < op->accesses.count; i++) {
         uint32_t number = op->accesses.first + i;
         const struct guide_access *access = &guide->accesses[number];
-        struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
+        struct tensor *tensor = context->guided.binding.tensors[access->tensor].tensor;
 
         if (access->role == CAPU_WRITE && tensor != NULL && tensor_is_mapped(tensor) &&
-            tensor->version == context->binding.versions[number] &&
+            tensor->version == context->guided.binding.versions[number] &&
             tensor->version == tensor->summed_version &&
             tensor->input_sum == sum_inputs(context, guide, op) &&
             strict_checksum(context, tensor) != tensor->sum) {

@@ -61,7 +61,7 @@ static bool is_same_iteration(const struct program *program, const struct captur
 /* The plan counts as timed, so that programs can be short. */
 static void skip_timing(const struct program *program)
 {
-    struct plan_entry *active = program->rig.context->active;
+    struct plan_entry *active = program->rig.context->guided.active;
 
     if (active != NULL) {
         active->feedback.to_time = 0;

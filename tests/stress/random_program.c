@@ -106,7 +106,7 @@ static struct shadow *pick_visited(struct program *program, size_t first)
         struct shadow *tensor = &program->tensors[(first + i) % program->tensor_count];
 
         if (!tensor->is_transient && first % 4 > 0 && has_copies(program, tensor)) {
-            program->pending += program->rig.context->active != NULL;
+            program->pending += program->rig.context->guided.active != NULL;
             return tensor;
         }
         any = tensor->is_transient ? any : tensor;

@@ -366,7 +366,7 @@ START_TEST(outputs_of_a_failed_op_are_not_replayed_from)
         net_begin(&net, "train");
         net_forward(&net, 2);
         if (round == 3) {
-            ck_assert_ptr_nonnull(net.rig.context->active);
+            ck_assert_ptr_nonnull(net.rig.context->guided.active);
             adaptor_fault_arm(net.rig.faults, &once);
             STEP_FAILS(&net.rig,
                        CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights), output),
@@ -413,7 +413,7 @@ START_TEST(a_refused_replay_spoils_nothing)
         step_next(&net.rig, "forward", net.activations[2], net.activations[1],
                   PAGES(NET_LAYER_PAGES));
         if (round == 3) {
-            ck_assert_ptr_nonnull(net.rig.context->active);
+            ck_assert_ptr_nonnull(net.rig.context->guided.active);
             step_lose(&net.rig, net.activations[1]);
             adaptor_fault_arm(net.rig.faults, &once);
             STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1),
@@ -460,7 +460,7 @@ START_TEST(half_zeroed_tensors_are_not_replayed_from)
                                   capu_writes(net.activations[1])));
         step_next(&net.rig, "forward", net.activations[2], net.activations[1], BYTES);
         if (round == 3) {
-            ck_assert_ptr_nonnull(net.rig.context->active);
+            ck_assert_ptr_nonnull(net.rig.context->guided.active);
             adaptor_fault_arm(net.rig.faults, &second);
             STEP_FAILS(&net.rig, capu_zero(net.rig.context, source, 0), CAPU_DEVICE_FAILED, "");
             step_lose(&net.rig, net.activations[1]);

@@ -34,7 +34,7 @@ static struct plan_entry *plan_again(struct net *net)
 static void improve(struct net *net, uint64_t gain_ns, uint64_t change_ns)
 {
     capu_context *context = net->rig.context;
-    struct plan_entry *active = context->active;
+    struct plan_entry *active = context->guided.active;
     struct plan_entry *better = plan_again(net);
 
     active->feedback.predicted_ns = 1000000000;
@@ -86,10 +86,11 @@ START_TEST(places_take_over_at_once)
     capu_report report;
 
     start(&net, (struct rig_options){.places_nothing = true});
-    label = label_records_find(&net.rig.context->labels, net.rig.context->active->guide->label);
+    label =
+        label_records_find(&net.rig.context->labels, net.rig.context->guided.active->guide->label);
     net.rig.context->places_nothing = false;
     placed = plan_again(&net);
-    placed->feedback.predicted_ns = net.rig.context->active->feedback.predicted_ns + 1;
+    placed->feedback.predicted_ns = net.rig.context->guided.active->feedback.predicted_ns + 1;
     ck_assert(planning_keep(net.rig.context, label, placed));
     report = net_train(&net, "train");
     net_expect_guided(&net, &report, "train");

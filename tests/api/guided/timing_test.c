@@ -111,8 +111,8 @@ START_TEST(copies_of_older_contents_do_not_change_the_plan)
     }
     ck_assert_uint_gt(evicted, 0);
     ck_assert_uint_eq(report.evicted_bytes, 0);
-    ck_assert_ptr_nonnull(rig.context->active);
-    ck_assert_uint_eq(rig.context->active->feedback.round, 0);
+    ck_assert_ptr_nonnull(rig.context->guided.active);
+    ck_assert_uint_eq(rig.context->guided.active->feedback.round, 0);
     rig_finish(&rig);
 }
 END_TEST

@@ -282,11 +282,11 @@ START_TEST(splitting_between_iterations_keeps_plans)
     }
     report = net_train(&net, "train");
     net_expect_guided(&net, &report, "train");
-    active = net.rig.context->active;
+    active = net.rig.context->guided.active;
     ck_assert_ptr_nonnull(active);
     RIG_OK(&net.rig, capu_split_list(net.rig.context, unused, sizes, 2));
     RIG_OK(&net.rig, capu_split_list(net.rig.context, unused, sizes, 2));
-    ck_assert_ptr_eq(net.rig.context->active, active);
+    ck_assert_ptr_eq(net.rig.context->guided.active, active);
     report = net_train(&net, "train");
     net_expect_guided(&net, &report, "train");
     /* A tensor of both plans: each label gets a new one. */
@@ -296,10 +296,10 @@ START_TEST(splitting_between_iterations_keeps_plans)
         report = net_train(&net, "train");
     }
     net_expect_guided(&net, &report, "train");
-    active = net.rig.context->active;
+    active = net.rig.context->guided.active;
     ck_assert_ptr_nonnull(active);
     RIG_OK(&net.rig, capu_split_list(net.rig.context, net.weights, halves, 2));
-    ck_assert_ptr_eq(net.rig.context->active, active);
+    ck_assert_ptr_eq(net.rig.context->guided.active, active);
     report = net_train(&net, "train");
     net_expect_guided(&net, &report, "train");
     rig_finish(&net.rig);

@@ -87,8 +87,8 @@ START_TEST(plans_leave_waits_out)
         ck_assert_uint_eq(report.waited_ns, HOUR_NS);
     }
     net_expect_guided(&net, &report, "train");
-    ck_assert_uint_eq(net.rig.context->active->feedback.planned_ns[0], 0);
-    ck_assert_uint_gt(net.rig.context->active->feedback.planned_ns[1], 0);
+    ck_assert_uint_eq(net.rig.context->guided.active->feedback.planned_ns[0], 0);
+    ck_assert_uint_gt(net.rig.context->guided.active->feedback.planned_ns[1], 0);
     rig_finish(&net.rig);
 }
 END_TEST

@@ -239,7 +239,7 @@ static void left_and_evicted(struct world *world)
 
     placed(world);
     use(world, WORLD_WEIGHT, CAPU_UPDATE);
-    ck_assert_ptr_null(world->rig.context->active);
+    ck_assert_ptr_null(world->rig.context->guided.active);
     big = world_add(world, PAGES(TRAINING_PAGES - 1), true);
     use(world, big, CAPU_WRITE);
 }
@@ -263,7 +263,7 @@ static void zero_row(struct world *world)
 static void leave(struct world *world)
 {
     use(world, WORLD_SUM, CAPU_WRITE);
-    ck_assert_ptr_null(world->rig.context->active);
+    ck_assert_ptr_null(world->rig.context->guided.active);
 }
 
 static void launch(struct world *world)
@@ -551,7 +551,8 @@ static enum order_more more_of(const capu_context *context, const struct tensor 
                : stock_has_left(context, tensor->guide_index) ? ORDER_LEFT
                                                               : ORDER_PLAIN;
     }
-    return context->binding.tensors[tensor->guide_index].is_arriving ? ORDER_ARRIVING : ORDER_PLAIN;
+    return context->guided.binding.tensors[tensor->guide_index].is_arriving ? ORDER_ARRIVING
+                                                                            : ORDER_PLAIN;
 }
 
 void order_state_reach(struct world *world, const struct order_state *state)

@@ -44,7 +44,7 @@ static bool is_after(const struct world *world, capu_stream later, int lane, uin
 
 static struct view look(const struct world *world, const void *address)
 {
-    struct view view = {.has_plan = world->rig.context->active != NULL};
+    struct view view = {.has_plan = world->rig.context->guided.active != NULL};
 
     for (int lane = 0; lane < LANES; lane++) {
         view.last[lane] =

@@ -269,8 +269,8 @@ void world_make_training(struct world *world, bool is_placed, bool shares)
     hand_plan_give(&world->rig, world->items[WORLD_SUM].address, plan,
                    sizeof(plan) / sizeof(plan[0]), is_placed);
     world_iterate(world);
-    ck_assert_ptr_nonnull(world->rig.context->active);
-    ck_assert_int_eq(world->rig.context->active->guide->is_unplaced, !is_placed);
+    ck_assert_ptr_nonnull(world->rig.context->guided.active);
+    ck_assert_int_eq(world->rig.context->guided.active->guide->is_unplaced, !is_placed);
 }
 
 static void forget_transients(struct world *world)
