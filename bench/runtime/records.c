@@ -67,7 +67,7 @@ static struct result measure(uint32_t mode, size_t ops)
         BENCH_OK(context, capu_synchronize(context));
     }
     result.resident = (double)bench_resident_bytes() - result.resident;
-    result.recorded = (double)record_bytes(context->tracker.newest);
+    result.recorded = (double)record_bytes(context->records.tracker.newest);
     capu_context_destroy(context);
     free(tensors);
     return result;

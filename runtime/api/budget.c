@@ -98,7 +98,7 @@ capu_status capu_budget_set(capu_context *context, uint64_t bytes)
     if (status != CAPU_OK) {
         return status;
     }
-    record = context->tracker.open;
+    record = context->records.tracker.open;
     if (record != NULL && record->report.budget_bytes < context->settings.config.budget_bytes) {
         record->report.budget_bytes = context->settings.config.budget_bytes;
     }

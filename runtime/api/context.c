@@ -289,23 +289,23 @@ static capu_status start_showing(capu_context *context, char *text, size_t text_
 
     live_copy_text(subject.device, sizeof(subject.device), context->settings.config.device);
     live_copy_text(subject.planner, sizeof(subject.planner), context->settings.config.planner);
-    context->live = live_create(&subject);
-    if (context->live == NULL) {
+    context->records.live = live_create(&subject);
+    if (context->records.live == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    status = live_server_add(context->live, text, text_bytes);
+    status = live_server_add(context->records.live, text, text_bytes);
     if (status != CAPU_OK) {
-        live_destroy(context->live);
-        context->live = NULL;
+        live_destroy(context->records.live);
+        context->records.live = NULL;
     }
     return status;
 }
 
 static void stop_showing(capu_context *context)
 {
-    if (context->live != NULL) {
-        live_server_remove(context->live);
-        live_destroy(context->live);
+    if (context->records.live != NULL) {
+        live_server_remove(context->records.live);
+        live_destroy(context->records.live);
     }
 }
 
@@ -326,8 +326,8 @@ static void destroy_parts(capu_context *context)
     copy_times_finish(context);
     uploads_finish(&context->uploads);
     staging_finish(&context->lanes.staging);
-    tracker_finish(&context->tracker);
-    traffic_finish(&context->traffic);
+    tracker_finish(&context->records.tracker);
+    traffic_finish(&context->records.traffic);
     operands_finish(&context->operands);
     tensors_finish(&context->memory.tensors);
     names_finish(&context->memory.names);

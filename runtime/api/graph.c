@@ -138,7 +138,7 @@ capu_status capu_graph_begin(capu_graph *graph, const char *label)
         graph->placement = context->guided.placement;
         graph->layout = context->layout;
         capture_start(context, graph);
-        context->tracker.open->report.graph = context->lanes.capture.is_open;
+        context->records.tracker.open->report.graph = context->lanes.capture.is_open;
     }
     return status;
 }
@@ -175,7 +175,7 @@ capu_status capu_graph_end(capu_graph *graph)
     if (status != CAPU_OK) {
         return status;
     }
-    record = context->tracker.open;
+    record = context->records.tracker.open;
     record->report.graph = graph->is_ready;
     status = iteration_close(context);
     if (status != CAPU_OK) {
@@ -237,7 +237,7 @@ static capu_status launch(capu_graph *graph, struct label_record *label)
     }
     context->guided.binding.next = context->guided.active->guide->op_count;
     context->guided.binding.free_count = 0;
-    status = graph_fill_record(graph, context->tracker.open);
+    status = graph_fill_record(graph, context->records.tracker.open);
     if (status == CAPU_OK) {
         status = lane_follow(&context->lanes.compute, lane_newest(&context->lanes.d2h));
     }

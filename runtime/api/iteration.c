@@ -38,7 +38,7 @@ static capu_status wait_before_last(capu_context *context)
     size_t running = 0;
 
     for (size_t i = 0; i < RECORD_COUNT; i++) {
-        const struct record *record = &context->tracker.records[i];
+        const struct record *record = &context->records.tracker.records[i];
 
         if (record->state == RECORD_RUNNING) {
             running++;
@@ -181,10 +181,10 @@ capu_status iteration_finish(capu_context *context, const char *call)
     if (!context->iteration.is_open) {
         return failure_set(context, CAPU_WRONG_ORDER, "%s without capu_iteration_begin", call);
     }
-    if (context->tracker.segment_depth > 0) {
+    if (context->records.tracker.segment_depth > 0) {
         return failure_set(context, CAPU_WRONG_ORDER,
                            "%s while segment '%s' is open: call capu_segment_end first", call,
-                           context->tracker.segment);
+                           context->records.tracker.segment);
     }
     status = executor_finish(context);
     return status == CAPU_OK ? recovery_finish(context) : status;
@@ -206,7 +206,7 @@ capu_status iteration_close(capu_context *context)
     if (status != CAPU_OK) {
         return failure_check(context, status, "marking the compute stream");
     }
-    planning_end(context->label, context->tracker.open);
+    planning_end(context->label, context->records.tracker.open);
     tracker_close(context, position);
     ranges_settle(context->memory.ranges);
     slabs_settle(context->memory.slabs);

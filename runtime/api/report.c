@@ -42,12 +42,12 @@ capu_status capu_report_get(capu_context *context, capu_report *report)
     if (status != CAPU_OK) {
         return status;
     }
-    if (context->tracker.newest == NULL) {
+    if (context->records.tracker.newest == NULL) {
         return failure_set(context, CAPU_NOT_READY,
                            "capu_report_get: no iteration has finished yet; call "
                            "capu_synchronize to wait for the last one");
     }
-    if (!struct_write(report, report->size, &context->tracker.newest->report,
+    if (!struct_write(report, report->size, &context->records.tracker.newest->report,
                       sizeof(capu_report))) {
         return failure_set(context, CAPU_WRONG_STRUCT,
                            "capu_report_get: a capu_report of %zu bytes; this library's has %zu: "
@@ -262,7 +262,7 @@ capu_status capu_traffic_get(capu_context *context, capu_traffic *traffic)
     if (traffic == NULL) {
         return failure_set(context, CAPU_INVALID, "capu_traffic_get: `traffic` is NULL");
     }
-    if (!struct_write(traffic, traffic->size, &context->traffic.totals, sizeof(*traffic))) {
+    if (!struct_write(traffic, traffic->size, &context->records.traffic.totals, sizeof(*traffic))) {
         return failure_set(context, CAPU_WRONG_STRUCT,
                            "a capu_traffic of %zu bytes; this library's is %zu", traffic->size,
                            sizeof(*traffic));

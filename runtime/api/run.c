@@ -136,8 +136,8 @@ capu_status capu_segment_begin(capu_context *context, const char *name)
     if (interned == NULL) {
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a segment's name");
     }
-    if (context->tracker.segment_depth++ == 0) {
-        context->tracker.segment = interned;
+    if (context->records.tracker.segment_depth++ == 0) {
+        context->records.tracker.segment = interned;
     }
     return CAPU_OK;
 }
@@ -149,12 +149,12 @@ capu_status capu_segment_end(capu_context *context)
     if (status != CAPU_OK) {
         return status;
     }
-    if (context->tracker.segment_depth == 0) {
+    if (context->records.tracker.segment_depth == 0) {
         return failure_set(context, CAPU_WRONG_ORDER,
                            "capu_segment_end without capu_segment_begin");
     }
-    if (--context->tracker.segment_depth == 0) {
-        context->tracker.segment = NULL;
+    if (--context->records.tracker.segment_depth == 0) {
+        context->records.tracker.segment = NULL;
     }
     return CAPU_OK;
 }

@@ -18,12 +18,7 @@
 #include "runtime/iteration/iteration_state.h"
 #include "runtime/lanes/lanes.h"
 #include "runtime/plan/label_records.h"
-#include "runtime/record/copy_times.h"
-#include "runtime/record/live.h"
-#include "runtime/record/outside.h"
-#include "runtime/record/timeline_log.h"
-#include "runtime/record/tracker.h"
-#include "runtime/record/traffic.h"
+#include "runtime/record/records.h"
 #include "runtime/residency/departure.h"
 #include "runtime/residency/uploads.h"
 #include "runtime/residency/victims.h"
@@ -86,17 +81,12 @@ struct capu_context {
     struct lanes lanes;
 
     struct memory memory;
-    struct outside outside;
 
     struct victims victims;
     struct departures departures;
-    struct tracker tracker;
-    struct timeline_logs timeline_logs;
-    struct copy_times copy_times;
-    struct traffic traffic;
+    struct records records;
     struct uploads uploads;
     struct agent *agent;
-    struct live *live; /* what `capuchin top` is shown; NULL: nothing */
     struct operands operands;
 
     struct label_records labels;
@@ -108,7 +98,6 @@ struct capu_context {
     bool places_nothing;          /* for tests: plans have no places, also where there is room */
     struct guided guided;
     struct allocation *parked; /* freed allocations that the guide keeps */
-    uint64_t install_ns;       /* spent since the last iteration began */
     capu_graph *graphs;        /* all that there are */
     uint64_t layout;           /* counts tensors that were freed, split or described anew */
     const char *layout_name;   /* of the last one; interned, or a constant */

@@ -542,7 +542,7 @@ capu_status executor_begin(capu_context *context, bool *is_planned)
 
 capu_status executor_before_zero(capu_context *context, const struct tensor *tensor)
 {
-    const struct record *record = context->tracker.open;
+    const struct record *record = context->records.tracker.open;
 
     /* No replay reads what the tensor held before the iteration. And if the plan knows of this
        zero, the ops that read the tensor before it are not replayed. */

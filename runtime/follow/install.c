@@ -281,6 +281,6 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
     context->guided.placement++;
     feedback_start(&entry->feedback);
     entry->change_ns += device_now_ns(context->lanes.device) - drained;
-    context->install_ns += device_now_ns(context->lanes.device) - start;
+    context->records.install_ns += device_now_ns(context->lanes.device) - start;
     return CAPU_OK;
 }

@@ -64,7 +64,7 @@ static size_t operand_of(const struct operands *operands, size_t access)
 /* Says which op reads what a plan has given up, and how to avoid that. */
 static capu_status fail_read(capu_context *context, size_t operand, struct tensor *tensor)
 {
-    const struct record *newest = context->tracker.newest;
+    const struct record *newest = context->records.tracker.newest;
     const char *label = context->guided.owed.guide != NULL ? context->guided.owed.guide->label
                         : context->label != NULL           ? context->label->label
                         : newest != NULL                   ? newest->label

@@ -315,7 +315,7 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
 
     *is_planned = false;
     context->operands.has_waited = false;
-    context->traffic.from.lane = NULL;
+    context->records.traffic.from.lane = NULL;
     status = operands_check(context, call);
     if (status == CAPU_OK) {
         status = check_defined(context);
@@ -338,7 +338,7 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
     if (status != CAPU_OK) {
         return status;
     }
-    if (context->traffic.from.lane != NULL) {
+    if (context->records.traffic.from.lane != NULL) {
         traffic_wait_end(context);
     }
     status = prepare_pieces(context);

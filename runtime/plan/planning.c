@@ -297,8 +297,8 @@ void planning_review(capu_context *context)
     struct plan_keeper *planning = context->planning;
     const struct record *record;
 
-    while (planning != NULL &&
-           (record = tracker_finished_after(&context->tracker, planning->reviewed)) != NULL) {
+    while (planning != NULL && (record = tracker_finished_after(&context->records.tracker,
+                                                                planning->reviewed)) != NULL) {
         planning->reviewed = record->stamp;
         if (record->report.graph != 0) {
             continue; /* it takes another time than what the plan is compared with */
@@ -336,7 +336,7 @@ bool planning_times_next(const capu_context *context)
    discarded. The newest comes first, since an older one with the same ops may be stale. */
 static void consider_again(capu_context *context)
 {
-    struct tracker *tracker = &context->tracker;
+    struct tracker *tracker = &context->records.tracker;
     uint64_t before = UINT64_MAX;
 
     for (size_t round = 0; round < RECORD_COUNT; round++) {
@@ -388,7 +388,7 @@ static struct lane_position find_end(const capu_context *context)
     const struct record *newest = NULL;
 
     for (size_t i = 0; i < RECORD_COUNT; i++) {
-        const struct record *record = &context->tracker.records[i];
+        const struct record *record = &context->records.tracker.records[i];
 
         if (record->state == RECORD_RUNNING && (newest == NULL || record->stamp > newest->stamp)) {
             newest = record;
@@ -689,7 +689,7 @@ static const char *error_of(const struct label_record *label)
 static struct label_record *newest_label(const capu_context *context)
 {
     for (size_t i = 0; i < RECORD_COUNT; i++) {
-        const struct record *record = &context->tracker.records[i];
+        const struct record *record = &context->records.tracker.records[i];
 
         if (record->state != RECORD_UNUSED && record->stamp == context->iteration.number) {
             return label_records_find(&context->labels, record->label);

@@ -10,15 +10,15 @@ enum { FIRST_CAPACITY = 64 };
 void copy_times_finish(capu_context *context)
 {
     for (size_t way = 0; way < COPY_WAYS; way++) {
-        struct copy_time *times = context->copy_times.ways[way].times;
+        struct copy_time *times = context->records.copy_times.ways[way].times;
 
-        for (size_t i = 0; i < context->copy_times.ways[way].capacity; i++) {
+        for (size_t i = 0; i < context->records.copy_times.ways[way].capacity; i++) {
             device_event_destroy(context->lanes.device, times[i].begin);
             device_event_destroy(context->lanes.device, times[i].end);
         }
         free(times);
     }
-    context->copy_times = (struct copy_times){0};
+    context->records.copy_times = (struct copy_times){0};
 }
 
 static struct copy_time *time_at(struct copy_times *copies, enum copy_way way, size_t index)
@@ -57,8 +57,8 @@ static bool mark(capu_context *context, enum copy_way way, struct device_event *
 
 void copy_times_begin(capu_context *context, enum copy_way way, uint64_t bytes)
 {
-    struct copy_times *copies = &context->copy_times;
-    const struct record *record = context->tracker.open;
+    struct copy_times *copies = &context->records.copy_times;
+    const struct record *record = context->records.tracker.open;
     struct copy_time *time;
 
     copies->ways[way].is_open = false;
@@ -73,7 +73,7 @@ void copy_times_begin(capu_context *context, enum copy_way way, uint64_t bytes)
 
 void copy_times_end(capu_context *context, enum copy_way way)
 {
-    struct copy_times *copies = &context->copy_times;
+    struct copy_times *copies = &context->records.copy_times;
 
     if (copies->ways[way].is_open &&
         mark(context, way, &time_at(copies, way, copies->ways[way].count)->end)) {
@@ -85,7 +85,7 @@ void copy_times_end(capu_context *context, enum copy_way way)
 /* The oldest copy that was not read yet, if it has ended. */
 static bool read_oldest(capu_context *context, enum copy_way way, struct copy_sums *sums)
 {
-    struct copy_times *copies = &context->copy_times;
+    struct copy_times *copies = &context->records.copy_times;
     const struct copy_time *time = time_at(copies, way, 0);
     uint64_t ns = 0;
 

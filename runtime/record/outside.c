@@ -37,7 +37,7 @@ void outside_note(capu_context *context)
 {
     const struct operands *operands = &context->operands;
     const struct page_census *census = &context->memory.census;
-    struct outside *outside = &context->outside;
+    struct outside *outside = &context->records.outside;
     struct page_sums sums[CENSUS_LEVELS];
     uint64_t bytes = least_bytes(context);
     uint64_t own;
@@ -70,8 +70,8 @@ uint64_t outside_bytes(const capu_context *context, uint64_t page_bytes)
 
     for (size_t level = 0; level < census->level_count; level++) {
         if (census->levels[level].page_bytes == page_bytes) {
-            return context->outside.bytes[level];
+            return context->records.outside.bytes[level];
         }
     }
-    return context->outside.own_bytes;
+    return context->records.outside.own_bytes;
 }

@@ -67,7 +67,7 @@ uint64_t page_figures_span(const capu_context *context, const struct record_tens
 static void count_pages(capu_context *context, const struct record *record, size_t level)
 {
     const struct page_census *census = &context->memory.census;
-    uint32_t *pages = context->tracker.pages;
+    uint32_t *pages = context->records.tracker.pages;
 
     for (size_t i = 0; i < record->tensor_count; i++) {
         const struct record_tensor *tensor = &record->tensors[i];
@@ -182,7 +182,7 @@ static uint64_t held_pages(const struct tracker *tracker, const struct record *r
 /* Pre: the scratch arrays of the tracker have room for the record. */
 static struct figures measure(capu_context *context, const struct record *record, size_t level)
 {
-    struct tracker *tracker = &context->tracker;
+    struct tracker *tracker = &context->records.tracker;
     bool is_own = level >= context->memory.census.level_count;
     struct figures figures = {.page_bytes = record->page_bytes,
                               .edges = record->edge_pages,
@@ -249,7 +249,7 @@ static void suggest_page(capu_context *context, struct record *record)
 /* What the iterations and the ops outside them have needed so far. */
 static void find_program_floor(capu_context *context, struct record *record)
 {
-    struct outside *outside = &context->outside;
+    struct outside *outside = &context->records.outside;
     capu_report *report = &record->report;
     uint64_t outside_needs = outside_bytes(context, report->floor_page_bytes);
 
@@ -266,7 +266,7 @@ static void find_program_floor(capu_context *context, struct record *record)
 
 capu_status page_figures_report(capu_context *context, struct record *record)
 {
-    struct tracker *tracker = &context->tracker;
+    struct tracker *tracker = &context->records.tracker;
     capu_report *report = &record->report;
     struct figures figures;
     capu_status status = tracker_grow(&tracker->profile, &tracker->profile_capacity,

@@ -11,14 +11,14 @@
 
 static struct timeline_log *open_log(const capu_context *context)
 {
-    return context->timeline_logs.open;
+    return context->records.timeline_logs.open;
 }
 
 /* Without it the iteration has no timeline in the report file. */
 static void give_up(capu_context *context, struct timeline_log *log, const char *why)
 {
-    if (log == context->timeline_logs.open) {
-        context->timeline_logs.open = NULL;
+    if (log == context->records.timeline_logs.open) {
+        context->records.timeline_logs.open = NULL;
     }
     string_buffer_finish(&log->text);
     log->stage = TIMELINE_FREE;
@@ -33,7 +33,7 @@ static void give_up_short(capu_context *context, struct timeline_log *log)
 void timeline_logs_finish(capu_context *context)
 {
     for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
-        struct timeline_log *log = &context->timeline_logs.logs[i];
+        struct timeline_log *log = &context->records.timeline_logs.logs[i];
 
         device_event_destroy(context->lanes.device, log->begin);
         for (size_t k = 0; k < log->made_count; k++) {
@@ -46,7 +46,7 @@ void timeline_logs_finish(capu_context *context)
         string_buffer_finish(&log->text);
         *log = (struct timeline_log){0};
     }
-    context->timeline_logs.open = NULL;
+    context->records.timeline_logs.open = NULL;
 }
 
 /* Its copies have completed. False too if the device has failed. */
@@ -89,7 +89,7 @@ static capu_status read_time(capu_context *context, const struct timeline_log *l
 static struct timeline_log *log_after(capu_context *context, const struct timeline_log *log)
 {
     for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
-        struct timeline_log *other = &context->timeline_logs.logs[i];
+        struct timeline_log *other = &context->records.timeline_logs.logs[i];
 
         if (other->stage != TIMELINE_FREE && other->stamp == log->stamp + 1) {
             return other;
@@ -173,7 +173,7 @@ static struct timeline_log *oldest_read(capu_context *context)
     struct timeline_log *oldest = NULL;
 
     for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
-        struct timeline_log *log = &context->timeline_logs.logs[i];
+        struct timeline_log *log = &context->records.timeline_logs.logs[i];
 
         if (log->stage == TIMELINE_READ && (oldest == NULL || log->stamp < oldest->stamp)) {
             oldest = log;
@@ -200,8 +200,8 @@ static struct timeline_log *free_log(capu_context *context)
     struct timeline_log *oldest = oldest_read(context);
 
     for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
-        if (context->timeline_logs.logs[i].stage == TIMELINE_FREE) {
-            return &context->timeline_logs.logs[i];
+        if (context->records.timeline_logs.logs[i].stage == TIMELINE_FREE) {
+            return &context->records.timeline_logs.logs[i];
         }
     }
     if (oldest == NULL || wait_for_copies(context, oldest) != CAPU_OK) {
@@ -285,7 +285,7 @@ static void add_event(capu_context *context, enum timeline_event_kind kind, size
     log->events[log->event_count++] =
         (struct timeline_event){.kind = kind,
                                 .subject = (uint32_t)subject,
-                                .before = (uint32_t)context->tracker.open->op_count,
+                                .before = (uint32_t)context->records.tracker.open->op_count,
                                 .detail = detail};
 }
 
@@ -308,7 +308,7 @@ static void note_start(struct tensor *tensor, void *data)
 
 void timeline_log_open(capu_context *context)
 {
-    const struct record *record = context->tracker.open;
+    const struct record *record = context->records.tracker.open;
     struct timeline_log *log;
     capu_status status = CAPU_OK;
 
@@ -328,7 +328,7 @@ void timeline_log_open(capu_context *context)
     log->event_count = 0;
     log->tensor_count = 0;
     log->run_count = 0;
-    context->timeline_logs.open = log;
+    context->records.timeline_logs.open = log;
     if (log->begin == NULL) {
         status = device_event_create(context->lanes.device, true, &log->begin);
     }
@@ -347,7 +347,7 @@ void timeline_log_close(capu_context *context)
 {
     if (open_log(context) != NULL) {
         open_log(context)->stage = TIMELINE_ENDED;
-        context->timeline_logs.open = NULL;
+        context->records.timeline_logs.open = NULL;
     }
 }
 
@@ -418,7 +418,7 @@ void timeline_log_replay(capu_context *context, uint32_t number)
 {
     if (open_log(context) != NULL) {
         add_event(context, TIMELINE_REPLAY, number,
-                  (uint32_t)context->tracker.open->replay_count - 1);
+                  (uint32_t)context->records.tracker.open->replay_count - 1);
     }
 }
 
@@ -500,7 +500,7 @@ static void note_persistent(struct timeline_log *log, const struct record *recor
 void timeline_log_read(capu_context *context, const struct record *record)
 {
     for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
-        struct timeline_log *log = &context->timeline_logs.logs[i];
+        struct timeline_log *log = &context->records.timeline_logs.logs[i];
         capu_status status;
 
         if (log->stage != TIMELINE_ENDED || log->stamp != record->stamp) {

@@ -59,7 +59,7 @@ static const struct record *record_before(const struct tracker *tracker, const s
 
 bool tracker_is_timing(const capu_context *context)
 {
-    const struct record *record = context->tracker.open;
+    const struct record *record = context->records.tracker.open;
 
     return record == NULL || record->is_timed ||
            (context->guided.active == NULL && context->settings.config.mode != CAPU_MODE_OFF);
@@ -83,9 +83,9 @@ capu_status tracker_mark_end(capu_context *context, struct lane_position *end)
 struct record *tracker_open(capu_context *context, const char *label, const char *plan_error,
                             bool is_timed)
 {
-    struct record *record = unused_record(&context->tracker);
+    struct record *record = unused_record(&context->records.tracker);
 
-    ASSERT(record != NULL && context->tracker.open == NULL);
+    ASSERT(record != NULL && context->records.tracker.open == NULL);
     record->state = RECORD_OPEN;
     record->stamp = context->iteration.number;
     record->label = label;
@@ -109,7 +109,7 @@ struct record *tracker_open(capu_context *context, const char *label, const char
                                     ? context->guided.active->feedback.link.h2d_bytes_per_s
                                     : 0,
         .unplaced = context->guided.active != NULL && context->guided.active->guide->is_unplaced,
-        .install_ns = context->install_ns,
+        .install_ns = context->records.install_ns,
         .plan_error = plan_error,
         .label = label,
         .floor_op = "",
@@ -118,16 +118,17 @@ struct record *tracker_open(capu_context *context, const char *label, const char
         .rank = context->settings.config.rank,
         .rank_count = context->settings.config.rank_count,
     };
-    context->tracker.open = record;
-    context->tracker.ahead = (struct ahead){.before = record_before(&context->tracker, record)};
-    context->install_ns = 0;
+    context->records.tracker.open = record;
+    context->records.tracker.ahead =
+        (struct ahead){.before = record_before(&context->records.tracker, record)};
+    context->records.install_ns = 0;
     return record;
 }
 
 void tracker_cancel(capu_context *context)
 {
-    context->tracker.open->state = RECORD_UNUSED;
-    context->tracker.open = NULL;
+    context->records.tracker.open->state = RECORD_UNUSED;
+    context->records.tracker.open = NULL;
 }
 
 static struct record_tensor describe(const struct tensor *tensor)
@@ -173,7 +174,7 @@ static void list_untouched(capu_context *context, struct record *record)
 
 void tracker_close(capu_context *context, struct lane_position end)
 {
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
 
     record->end = end;
     record->fixed_pages = memory_fixed_pages(&context->memory);
@@ -197,17 +198,17 @@ void tracker_close(capu_context *context, struct lane_position end)
         list_untouched(context, record);
     }
     record->state = RECORD_RUNNING;
-    context->tracker.open = NULL;
+    context->records.tracker.open = NULL;
     timeline_log_close(context);
 }
 
 capu_status tracker_reserve(capu_context *context, size_t access_count, size_t operand_count,
                             size_t piece_count)
 {
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
 
     if (record != NULL) {
-        ahead_look(&context->tracker.ahead, &context->memory.tensors, record, access_count);
+        ahead_look(&context->records.tracker.ahead, &context->memory.tensors, record, access_count);
     }
     /* Every operand may first be filled with zeros, by an op of its own. */
     return record == NULL || record_reserve(record, access_count + 1, 2 * access_count + 1,
@@ -249,13 +250,13 @@ static uint64_t planned_ns(const capu_context *context)
 
 size_t tracker_op(capu_context *context, const struct call *call, bool is_replayable)
 {
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
     struct record_op *op;
 
     if (record == NULL) {
         return SIZE_MAX;
     }
-    op = record_add_op(record, call, context->tracker.segment);
+    op = record_add_op(record, call, context->records.tracker.segment);
     op->is_replayable = is_replayable;
     op->ns = planned_ns(context);
     if (context->operands.has_waited) {
@@ -317,7 +318,7 @@ static inline void add_access(capu_context *context, struct record *record, stru
 
 void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
 {
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
 
     if (record != NULL) {
         add_access(context, record, tensor, role, record_is_once(record, record->op_count - 1));
@@ -327,7 +328,7 @@ void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
 void tracker_accesses(capu_context *context)
 {
     const struct operands *operands = &context->operands;
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
     bool is_once = record != NULL && record_is_once(record, record->op_count - 1);
 
     for (size_t i = 0; record != NULL && i < operands->access_count; i++) {
@@ -342,7 +343,7 @@ void tracker_accesses(capu_context *context)
 
 void tracker_cleared(capu_context *context, void *address, uint64_t bytes)
 {
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
 
     if (record != NULL) {
         ASSERT(record->op_count > 0 && record->cleared_count < record->cleared_capacity);
@@ -354,7 +355,7 @@ void tracker_cleared(capu_context *context, void *address, uint64_t bytes)
 void tracker_marks(capu_context *context, size_t op, const struct call *call,
                    struct lane_position start, struct lane_position end)
 {
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
 
     if (record != NULL && op != SIZE_MAX) {
         record->ops[op].start = record_mark(record, start);
@@ -393,7 +394,7 @@ static void note_hint(const capu_context *context, const struct tensor *tensor,
 
 void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t method)
 {
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
     struct record_eviction *eviction;
     bool is_known;
 
@@ -425,7 +426,7 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
 
 void tracker_triggered(capu_context *context, const struct tensor *tensor)
 {
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
 
     if (record != NULL && tensor->in_eviction.stamp == record->stamp &&
         tensor->in_eviction.index != SIZE_MAX) {
@@ -436,7 +437,7 @@ void tracker_triggered(capu_context *context, const struct tensor *tensor)
 void tracker_replay(capu_context *context, const char *name, uint32_t number,
                     struct lane_position start, struct lane_position end)
 {
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
 
     if (record == NULL) {
         return;
@@ -457,7 +458,7 @@ void tracker_replay(capu_context *context, const char *name, uint32_t number,
 
 void tracker_zeroed(capu_context *context, const struct tensor *tensor)
 {
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
 
     if (record != NULL && tensor->in_record.stamp == record->stamp) {
         record->tensors[tensor->in_record.index].zeroed_op = (uint32_t)record->op_count;
@@ -468,7 +469,7 @@ void tracker_zeroed(capu_context *context, const struct tensor *tensor)
    the iteration. NULL: the record does not have it. */
 static struct record_tensor *end_entry(capu_context *context, const struct tensor *tensor)
 {
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
     struct record_tensor *entry = NULL;
 
     if (record != NULL && tensor->in_record.stamp == record->stamp) {
@@ -483,7 +484,7 @@ void tracker_gone(capu_context *context, const struct tensor *tensor)
     struct record_tensor *entry = end_entry(context, tensor);
 
     if (entry != NULL) {
-        entry->freed_op = (uint32_t)context->tracker.open->op_count;
+        entry->freed_op = (uint32_t)context->records.tracker.open->op_count;
     }
 }
 
@@ -498,7 +499,7 @@ void tracker_cut(capu_context *context, const struct tensor *tensor)
 
 void tracker_persistent(capu_context *context, const struct tensor *tensor, int change)
 {
-    struct record *record = context->tracker.open;
+    struct record *record = context->records.tracker.open;
     uint64_t pages = change > 0 ? tensor->page_count : -(uint64_t)tensor->page_count;
 
     context->memory.persistent_pages += pages;
@@ -512,7 +513,7 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
 /* What `capuchin top` shows. Reading the clock is no system call. */
 static void publish_live(capu_context *context, const struct record *record)
 {
-    struct live *live = context->live;
+    struct live *live = context->records.live;
     struct timespec now;
     uint64_t now_ns;
 
@@ -521,7 +522,7 @@ static void publish_live(capu_context *context, const struct record *record)
     live_note_report(live, &record->report);
     /* The only part that takes time per op; so often is enough for people. */
     if (now_ns - live->kinds_ns >= KINDS_EVERY_NS) {
-        page_figures_kinds(&context->tracker, record, live->own.kind_bytes);
+        page_figures_kinds(&context->records.tracker, record, live->own.kind_bytes);
         live->kinds_ns = now_ns;
     }
     live->own.held_bytes = pages_out(context->memory.pages) * record->page_bytes;
@@ -533,7 +534,7 @@ static void publish_live(capu_context *context, const struct record *record)
    tells. */
 static void publish(capu_context *context, struct record *record)
 {
-    if (context->live != NULL) {
+    if (context->records.live != NULL) {
         publish_live(context, record);
     }
     if (context->settings.config.report_path != NULL) {
@@ -573,7 +574,7 @@ static struct record *oldest_running(struct tracker *tracker)
 
 capu_status tracker_settle(capu_context *context)
 {
-    struct record *record = oldest_running(&context->tracker);
+    struct record *record = oldest_running(&context->records.tracker);
 
     while (record != NULL && lane_has_passed(record->end)) {
         capu_status status = tracker_complete(context, record);
@@ -581,11 +582,11 @@ capu_status tracker_settle(capu_context *context)
         if (status != CAPU_OK) {
             return failure_check(context, status, "completing an iteration's report");
         }
-        context->tracker.newest = record;
+        context->records.tracker.newest = record;
         traffic_settle(context);
         lane_retire(record->end);
         publish(context, record);
-        record = oldest_running(&context->tracker);
+        record = oldest_running(&context->records.tracker);
     }
     timeline_logs_settle(context);
     return CAPU_OK;

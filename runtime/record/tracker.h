@@ -108,11 +108,11 @@ void tracker_cut(capu_context *context, const struct tensor *tensor);
 void tracker_persistent(capu_context *context, const struct tensor *tensor, int change);
 
 /* Adds to a counter of the open report; `counter` is a field of capu_report. */
-#define TRACKER_ADD(context_, counter_, amount_)                    \
-    do {                                                            \
-        if ((context_)->tracker.open != NULL) {                     \
-            (context_)->tracker.open->report.counter_ += (amount_); \
-        }                                                           \
+#define TRACKER_ADD(context_, counter_, amount_)                            \
+    do {                                                                    \
+        if ((context_)->records.tracker.open != NULL) {                     \
+            (context_)->records.tracker.open->report.counter_ += (amount_); \
+        }                                                                   \
     } while (0)
 
 /* tracker_complete.c: completes the report of a record whose work has finished. NO_HOST_MEMORY. */

@@ -257,7 +257,7 @@ capu_status tracker_complete(capu_context *context, struct record *record)
     }
     status = read_times(context, record);
     if (status == CAPU_OK && record->report.stall_ns != CAPU_NOT_TIMED) {
-        context->traffic.totals.stall_ns += record->report.stall_ns;
+        context->records.traffic.totals.stall_ns += record->report.stall_ns;
     }
     if (status == CAPU_OK) {
         timeline_log_read(context, record);

@@ -15,16 +15,16 @@ void traffic_finish(struct traffic *traffic)
 
 void traffic_out(capu_context *context, struct tensor *tensor)
 {
-    context->traffic.totals.out_bytes += tensor->span_bytes;
-    context->traffic.totals.out_count++;
+    context->records.traffic.totals.out_bytes += tensor->span_bytes;
+    context->records.traffic.totals.out_count++;
     tensor->out_bytes += tensor->span_bytes;
     TRACKER_ADD(context, evicted_bytes, tensor->span_bytes);
 }
 
 void traffic_back(capu_context *context, struct tensor *tensor)
 {
-    context->traffic.totals.back_bytes += tensor->span_bytes;
-    context->traffic.totals.back_count++;
+    context->records.traffic.totals.back_bytes += tensor->span_bytes;
+    context->records.traffic.totals.back_count++;
     tensor->back_bytes += tensor->span_bytes;
     TRACKER_ADD(context, prefetch_count, 1);
     TRACKER_ADD(context, prefetched_bytes, tensor->span_bytes);
@@ -32,7 +32,7 @@ void traffic_back(capu_context *context, struct tensor *tensor)
 
 void traffic_dropped(capu_context *context, const struct tensor *tensor, uint32_t method)
 {
-    capu_traffic *totals = &context->traffic.totals;
+    capu_traffic *totals = &context->records.traffic.totals;
 
     *(method == CAPU_METHOD_CLEAN   ? &totals->clean_bytes
       : method == CAPU_METHOD_EMPTY ? &totals->empty_bytes
@@ -44,13 +44,13 @@ void traffic_host_waited(capu_context *context, uint64_t begin_ns)
 {
     uint64_t ns = device_now_ns(context->lanes.device) - begin_ns;
 
-    context->traffic.totals.host_wait_ns += ns;
+    context->records.traffic.totals.host_wait_ns += ns;
     TRACKER_ADD(context, host_wait_ns, ns);
 }
 
 void traffic_wait_begin(capu_context *context)
 {
-    struct traffic *traffic = &context->traffic;
+    struct traffic *traffic = &context->records.traffic;
 
     if (context->settings.is_paging && !context->iteration.is_open && traffic->from.lane == NULL &&
         lane_mark(&context->lanes.compute, &traffic->from) != CAPU_OK) {
@@ -60,7 +60,7 @@ void traffic_wait_begin(capu_context *context)
 
 void traffic_wait_end(capu_context *context)
 {
-    struct traffic *traffic = &context->traffic;
+    struct traffic *traffic = &context->records.traffic;
     struct traffic_gap gap = {.from = traffic->from, .to = context->operands.start};
 
     traffic_settle(context);
@@ -73,7 +73,7 @@ void traffic_wait_end(capu_context *context)
 
 void traffic_settle(capu_context *context)
 {
-    struct traffic *traffic = &context->traffic;
+    struct traffic *traffic = &context->records.traffic;
     size_t done = 0;
 
     while (done < traffic->gap_count && lane_has_passed(traffic->gaps[done].to)) {

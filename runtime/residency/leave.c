@@ -184,9 +184,9 @@ capu_status leave_guide(capu_context *context)
     keeps_contents = context->guided.active->keeps_contents;
     status = leave_uninstall(context);
     if (status == CAPU_OK && context->iteration.is_open) {
-        if (context->tracker.open != NULL) {
-            context->tracker.open->report.diverged = 1;
-            context->tracker.open->report.diverged_at = executed;
+        if (context->records.tracker.open != NULL) {
+            context->records.tracker.open->report.diverged = 1;
+            context->records.tracker.open->report.diverged_at = executed;
         }
         owed_start(context, guide, executed, keeps_contents);
     }

@@ -224,7 +224,7 @@ capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs
                !tensor_on_device(tensor)) {
         status = fetch(context, tensor);
     } else if (status == CAPU_OK && !needs_contents && tensor->state.contents == CONTENTS_HOST) {
-        context->traffic.totals.overwritten_bytes += tensor->span_bytes;
+        context->records.traffic.totals.overwritten_bytes += tensor->span_bytes;
     }
     victims_touch(context, tensor);
     return status;

@@ -41,7 +41,7 @@ const struct record *hand_plan_record(const capu_context *context)
     const struct record *newest = NULL;
 
     for (size_t i = 0; i < RECORD_COUNT; i++) {
-        const struct record *record = &context->tracker.records[i];
+        const struct record *record = &context->records.tracker.records[i];
 
         if (record->state == RECORD_FINISHED && record->stamp == context->iteration.number) {
             newest = record;

@@ -16,7 +16,8 @@ static struct plan_entry *plan_again(struct net *net)
     struct plan_entry *entry;
     struct plan_job *job;
 
-    for (uint64_t after = 0; (record = tracker_finished_after(&context->tracker, after)) != NULL;
+    for (uint64_t after = 0;
+         (record = tracker_finished_after(&context->records.tracker, after)) != NULL;
          after = record->stamp) {
         newest = record;
     }
@@ -274,7 +275,8 @@ START_TEST(planning_begins_inside_the_next_iteration)
     RIG_OK(&net.rig, capu_iteration_begin(context, "train"));
     net_forward(&net, 1);
     planning_report(context, context->label, &report);
-    ck_assert((report.planning_ns > 0) == (tracker_finished_after(&context->tracker, 0) != NULL));
+    ck_assert((report.planning_ns > 0) ==
+              (tracker_finished_after(&context->records.tracker, 0) != NULL));
     RIG_OK(&net.rig, lane_synchronize(&context->lanes.compute));
     net_forward(&net, 1);
     planning_report(context, context->label, &report);

@@ -60,7 +60,7 @@ START_TEST(waits_belong_to_no_op)
     ck_assert_uint_eq(report.exchange_ns, 11);
     ck_assert_uint_eq(report.exchanged_bytes, 2 * EXCHANGED);
     ck_assert_uint_lt(report.time_ns, HOUR_NS);
-    record = rig.context->tracker.newest;
+    record = rig.context->records.tracker.newest;
     ck_assert_uint_eq(record->op_count, 2);
     ck_assert_uint_eq(report.timed, _i == 0); /* the totals are known in any case */
     if (report.timed == 1) {

@@ -174,7 +174,7 @@ START_TEST(without_the_option_nothing_is_made)
     read_views();
     ck_assert_uint_eq(view_count, 0);
     for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
-        const struct timeline_log *log = &net.rig.context->timeline_logs.logs[i];
+        const struct timeline_log *log = &net.rig.context->records.timeline_logs.logs[i];
 
         ck_assert(log->begin == NULL && log->marks == NULL && log->tensors == NULL &&
                   log->events == NULL);
