@@ -324,7 +324,7 @@ static void destroy_parts(capu_context *context)
     lane_finish(&context->lanes.compute);
     timeline_logs_finish(context);
     copy_times_finish(context);
-    uploads_finish(&context->uploads);
+    uploads_finish(&context->residency.uploads);
     staging_finish(&context->lanes.staging);
     tracker_finish(&context->records.tracker);
     traffic_finish(&context->records.traffic);

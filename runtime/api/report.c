@@ -484,7 +484,7 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
             "resident, %zu leaving; host memory: %s of %s in use\n",
             pages_out(context->memory.pages), pages_limit(context->memory.pages),
             holders.page_bytes, memory_fixed_pages(&context->memory),
-            context->departures.leaving_pages,
+            context->residency.departures.leaving_pages,
             size_text(host_arena_used_bytes(context->memory.arena)).text,
             size_text(host_arena_chunk_bytes(context->memory.arena)).text);
     print_slabs(context, file);

@@ -19,9 +19,7 @@
 #include "runtime/lanes/lanes.h"
 #include "runtime/plan/label_records.h"
 #include "runtime/record/records.h"
-#include "runtime/residency/departure.h"
-#include "runtime/residency/uploads.h"
-#include "runtime/residency/victims.h"
+#include "runtime/residency/residency.h"
 #include "runtime/tensor/call.h"
 #include "runtime/tensor/memory.h"
 #include "runtime/tensor/tensor_state.h"
@@ -82,10 +80,8 @@ struct capu_context {
 
     struct memory memory;
 
-    struct victims victims;
-    struct departures departures;
+    struct residency residency;
     struct records records;
-    struct uploads uploads;
     struct agent *agent;
     struct operands operands;
 
@@ -97,10 +93,9 @@ struct capu_context {
     struct plan_keeper *planning; /* NULL: not in guided mode */
     bool places_nothing;          /* for tests: plans have no places, also where there is room */
     struct guided guided;
-    struct allocation *parked; /* freed allocations that the guide keeps */
-    capu_graph *graphs;        /* all that there are */
-    uint64_t layout;           /* counts tensors that were freed, split or described anew */
-    const char *layout_name;   /* of the last one; interned, or a constant */
+    capu_graph *graphs;      /* all that there are */
+    uint64_t layout;         /* counts tensors that were freed, split or described anew */
+    const char *layout_name; /* of the last one; interned, or a constant */
 
     capu_status lost; /* OK, or why the context can no longer be used */
     char error[ERROR_TEXT_BYTES];

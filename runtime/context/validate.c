@@ -23,7 +23,7 @@ static void expect(struct check *check, bool holds, const char *what)
 static void check_tensor(struct tensor *tensor, void *data)
 {
     struct check *check = data;
-    const struct victims *victims = &check->context->victims;
+    const struct victims *victims = &check->context->residency.victims;
     const struct tensor_list *list = tensor->residency.list;
     const capu_context *context = check->context;
     bool may_be_lost = context->planning != NULL;
@@ -79,15 +79,15 @@ bool context_validate(capu_context *context, const char **what)
         return false;
     }
     tensors_each(&context->memory.tensors, check_tensor, &check);
-    for (struct allocation *at = context->parked; at != NULL; at = at->next_parked) {
+    for (struct allocation *at = context->residency.parked; at != NULL; at = at->next_parked) {
         for (struct tensor *tensor = at->first; tensor != NULL; tensor = tensor->next) {
             check_tensor(tensor, &check);
         }
     }
     out = (context->guided.active != NULL ? context->guided.active->guide->page_count : 0) +
           check.mapped_pages + slabs_page_count(context->memory.slabs) +
-          context->memory.edge_page_count + buried_pages(&context->departures.leaving) +
-          buried_pages(&context->departures.copying);
+          context->memory.edge_page_count + buried_pages(&context->residency.departures.leaving) +
+          buried_pages(&context->residency.departures.copying);
     expect(&check, out == pages_out(context->memory.pages), "pages are lost or counted twice");
     expect(&check, pages_out(context->memory.pages) <= pages_limit(context->memory.pages),
            "over the budget");

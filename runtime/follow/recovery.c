@@ -129,7 +129,7 @@ static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t
     if (!op->is_replayable) {
         return fail_lost(context, tensor, "the op that made it is not replayable");
     }
-    if (op->call.kind == CALL_UPLOAD && !uploads_are_there(&context->uploads)) {
+    if (op->call.kind == CALL_UPLOAD && !uploads_are_there(&context->residency.uploads)) {
         return fail_lost(context, tensor, "the host budget had no room to keep what was uploaded");
     }
     for (uint32_t i = op->accesses.first; i < op->accesses.first + op->accesses.count; i++) {
@@ -195,7 +195,7 @@ static capu_status run_again(capu_context *context, uint32_t number)
     capu_status status;
 
     context->operands.name = guide->ops[number].call.name;
-    context->uploads.is_held = guide->ops[number].call.kind == CALL_UPLOAD;
+    context->residency.uploads.is_held = guide->ops[number].call.kind == CALL_UPLOAD;
     status = gather(context, &guide->ops[number]);
     if (status == CAPU_OK) {
         status = resident_make_ready(context);
@@ -207,7 +207,7 @@ static capu_status run_again(capu_context *context, uint32_t number)
         }
     }
     context->operands.name = name;
-    context->uploads.is_held = false;
+    context->residency.uploads.is_held = false;
     return status;
 }
 

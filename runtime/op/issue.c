@@ -159,7 +159,7 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
     if (status != CAPU_OK) {
         return status;
     }
-    if (host.kept != NULL && !uploads_are_there(&context->uploads)) {
+    if (host.kept != NULL && !uploads_are_there(&context->residency.uploads)) {
         /* What the upload has evicted took that memory. The guide, if any, has been left by then.
          */
         host.kept = NULL;

@@ -237,8 +237,8 @@ static uint64_t host_limit(const capu_context *context, const struct trace *trac
     uint64_t bytes = 0;
 
     if (budget_bytes != UINT64_MAX) {
-        ASSERT(context->uploads.bytes <= budget_bytes);
-        budget_bytes -= context->uploads.bytes;
+        ASSERT(context->residency.uploads.bytes <= budget_bytes);
+        budget_bytes -= context->residency.uploads.bytes;
     }
     for (uint32_t i = 0; i < trace->tensor_count; i++) {
         bytes += trace->tensors[i].bytes;

@@ -126,7 +126,7 @@ static capu_status release_pages(capu_context *context, struct allocation *alloc
         }
         if (departure != NULL) {
             departure->page_count -= held;
-            context->departures.leaving_pages -= held;
+            context->residency.departures.leaving_pages -= held;
         }
     }
     return release_edges(context, allocation);
@@ -142,7 +142,7 @@ static capu_status departure_end(capu_context *context, struct departure *depart
     if (status != CAPU_OK) {
         return status;
     }
-    departure_cancel(&context->departures, departure);
+    departure_cancel(&context->residency.departures, departure);
     if (allocation != NULL) {
         rests =
             context->iteration.is_open && allocation->freed_iteration == context->iteration.number;
@@ -166,9 +166,9 @@ static capu_status reap_queue(capu_context *context, struct departure_queue *que
 
 capu_status departures_reap(capu_context *context)
 {
-    capu_status status = reap_queue(context, &context->departures.leaving);
+    capu_status status = reap_queue(context, &context->residency.departures.leaving);
 
-    return status != CAPU_OK ? status : reap_queue(context, &context->departures.copying);
+    return status != CAPU_OK ? status : reap_queue(context, &context->residency.departures.copying);
 }
 
 capu_status departure_wait(capu_context *context, struct departure *departure)
@@ -189,8 +189,8 @@ capu_status departure_wait(capu_context *context, struct departure *departure)
 
 capu_status departures_wait_oldest(capu_context *context)
 {
-    const struct departure_queue *copying = &context->departures.copying;
-    const struct departure_queue *leaving = &context->departures.leaving;
+    const struct departure_queue *copying = &context->residency.departures.copying;
+    const struct departure_queue *leaving = &context->residency.departures.leaving;
     const struct departure_queue *queue = leaving;
 
     ASSERT(departures_any(context));
@@ -203,17 +203,18 @@ capu_status departures_wait_oldest(capu_context *context)
 
 bool departures_any(const capu_context *context)
 {
-    return context->departures.leaving.head != NULL || context->departures.copying.head != NULL;
+    return context->residency.departures.leaving.head != NULL ||
+           context->residency.departures.copying.head != NULL;
 }
 
 capu_status departure_reserve(capu_context *context)
 {
-    struct departure *departure = departure_take(&context->departures);
+    struct departure *departure = departure_take(&context->residency.departures);
 
     if (departure == NULL) {
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to note a freed allocation");
     }
-    departure_recycle(&context->departures, departure);
+    departure_recycle(&context->residency.departures, departure);
     return CAPU_OK;
 }
 
@@ -246,14 +247,14 @@ static bool waits_for_copy_out(const capu_context *context, const struct departu
 
 void departure_bury(capu_context *context, struct allocation *allocation, struct lane_position used)
 {
-    struct departure *departure = departure_take(&context->departures);
+    struct departure *departure = departure_take(&context->residency.departures);
 
     ASSERT(departure != NULL && allocation->departure == NULL);
     departure->allocation = allocation;
     keep_later(departure, used);
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         if (tensor->state.departure != NULL) {
-            departure_cancel(&context->departures, tensor->state.departure);
+            departure_cancel(&context->residency.departures, tensor->state.departure);
         }
         swap_drop(context, tensor);
         tensor_list_remove(tensor, RESIDENCY);
@@ -262,15 +263,16 @@ void departure_bury(capu_context *context, struct allocation *allocation, struct
         departure->page_count += tensor_is_mapped(tensor) ? tensor->page_count : 0;
     }
     allocation->departure = departure;
-    departure_append(&context->departures,
-                     waits_for_copy_out(context, departure) ? &context->departures.copying
-                                                            : &context->departures.leaving,
+    departure_append(&context->residency.departures,
+                     waits_for_copy_out(context, departure)
+                         ? &context->residency.departures.copying
+                         : &context->residency.departures.leaving,
                      departure);
 }
 
 void departure_unbury(capu_context *context, struct allocation *allocation)
 {
-    departure_cancel(&context->departures, allocation->departure);
+    departure_cancel(&context->residency.departures, allocation->departure);
     victims_touch(context, allocation->first);
 }
 
@@ -289,7 +291,7 @@ static void departure_force(capu_context *context, struct departure *departure)
         lane_wait(departure->after[i]);
     }
     if (departure_end(context, departure) != CAPU_OK) {
-        departure_cancel(&context->departures, departure);
+        departure_cancel(&context->residency.departures, departure);
         if (allocation != NULL) {
             allocation_destroy(context, allocation);
         }
@@ -300,7 +302,7 @@ void departure_abandon(capu_context *context, struct allocation *allocation)
 {
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         if (tensor->state.departure != NULL) {
-            departure_cancel(&context->departures, tensor->state.departure);
+            departure_cancel(&context->residency.departures, tensor->state.departure);
         }
         swap_drop(context, tensor);
         tensor_list_remove(tensor, RESIDENCY);
@@ -313,7 +315,7 @@ void departure_abandon(capu_context *context, struct allocation *allocation)
 
 void departures_finish(capu_context *context)
 {
-    struct departures *departures = &context->departures;
+    struct departures *departures = &context->residency.departures;
 
     while (departures->leaving.head != NULL) {
         departure_force(context, departures->leaving.head);

@@ -12,12 +12,12 @@
 
 capu_status pager_evict(capu_context *context, struct tensor *tensor)
 {
-    struct departure *departure = departure_take(&context->departures);
+    struct departure *departure = departure_take(&context->residency.departures);
     bool is_copied = !tensor_is_empty(tensor) && !tensor_on_host(tensor);
     uint32_t method = tensor_is_empty(tensor)               ? CAPU_METHOD_EMPTY
                       : is_copied || tensor->state.is_saved ? CAPU_METHOD_SWAP
                                                             : CAPU_METHOD_CLEAN;
-    struct departure_queue *queue = &context->departures.leaving;
+    struct departure_queue *queue = &context->residency.departures.leaving;
     capu_status status;
 
     ASSERT(tensor->state.pages == PAGES_OWN);
@@ -27,10 +27,10 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     if (is_copied) {
         status = swap_out(context, tensor, true);
         if (status != CAPU_OK) {
-            departure_recycle(&context->departures, departure);
+            departure_recycle(&context->residency.departures, departure);
             return status;
         }
-        queue = &context->departures.copying;
+        queue = &context->residency.departures.copying;
     }
     if (method != CAPU_METHOD_SWAP) {
         traffic_dropped(context, tensor, method);
@@ -42,7 +42,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     departure->after[2] = tensor->ready;
     tensor_state_leaves(tensor, departure);
     tensor_list_remove(tensor, RESIDENCY);
-    departure_append(&context->departures, queue, departure);
+    departure_append(&context->residency.departures, queue, departure);
     tracker_evicted(context, tensor, method);
     return strict_wait_evicted(context, departure);
 }
@@ -81,7 +81,7 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
         if (trim_slabs(context, false, &status) || status != CAPU_OK) {
             continue;
         }
-        if (pages_available(context->memory.pages) + context->departures.leaving_pages <
+        if (pages_available(context->memory.pages) + context->residency.departures.leaving_pages <
             page_count) {
             victim = victims_choose(context);
         }
@@ -104,7 +104,7 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
 void pager_claim(capu_context *context, struct tensor *tensor)
 {
     if (tensor->state.departure != NULL) {
-        departure_cancel(&context->departures, tensor->state.departure);
+        departure_cancel(&context->residency.departures, tensor->state.departure);
     }
     victims_touch(context, tensor);
 }

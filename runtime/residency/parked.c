@@ -9,13 +9,13 @@
 void parked_add(capu_context *context, struct allocation *allocation)
 {
     allocation->is_parked = true;
-    allocation->next_parked = context->parked;
-    context->parked = allocation;
+    allocation->next_parked = context->residency.parked;
+    context->residency.parked = allocation;
 }
 
 void parked_remove(capu_context *context, struct allocation *allocation)
 {
-    struct allocation **at = &context->parked;
+    struct allocation **at = &context->residency.parked;
 
     while (*at != allocation) {
         at = &(*at)->next_parked;
@@ -70,7 +70,8 @@ void parked_clear(capu_context *context)
 {
     struct allocation *next;
 
-    for (struct allocation *allocation = context->parked; allocation != NULL; allocation = next) {
+    for (struct allocation *allocation = context->residency.parked; allocation != NULL;
+         allocation = next) {
         next = allocation->next_parked;
         /* Without host memory for its departure it stays parked, and the next call tries again. */
         if (!tensor_is_placed(allocation->first) && !parked_is_in_use(context, allocation) &&

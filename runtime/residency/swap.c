@@ -35,7 +35,7 @@ void swap_drop(capu_context *context, struct tensor *tensor)
 /* Gives up the host copy of one resident tensor, which becomes dirty. False: there is none. */
 static bool drop_clean_copy(capu_context *context)
 {
-    struct tensor *tensor = context->victims.clean.head;
+    struct tensor *tensor = context->residency.victims.clean.head;
 
     /* A tensor whose copy back failed has its contents on the host only. */
     while (tensor != NULL && !tensor_on_device(tensor)) {

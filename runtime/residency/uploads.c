@@ -32,7 +32,7 @@ static struct upload_block *take_block(capu_context *context, uint64_t half_byte
 /* Adds a block after the current one and makes it current. */
 static bool add_block(capu_context *context, uint64_t bytes)
 {
-    struct uploads *uploads = &context->uploads;
+    struct uploads *uploads = &context->residency.uploads;
     struct upload_block *block = NULL;
 
     if (bytes < LEAST_HALF) {
@@ -65,7 +65,7 @@ static struct upload_block *next_block(const struct uploads *uploads)
 
 void *uploads_take(capu_context *context, uint64_t bytes)
 {
-    struct uploads *uploads = &context->uploads;
+    struct uploads *uploads = &context->residency.uploads;
     unsigned char *memory;
 
     if (uploads->is_off || context->planning == NULL || !context->iteration.is_open ||
@@ -95,14 +95,14 @@ static void give_block(capu_context *context, struct upload_block **at)
     struct upload_block *block = *at;
 
     *at = block->next;
-    context->uploads.bytes -= 2 * block->half_bytes;
+    context->residency.uploads.bytes -= 2 * block->half_bytes;
     host_arena_give(context->memory.arena, &block->host, lane_promise(&context->lanes.compute));
     free(block);
 }
 
 void uploads_turn(capu_context *context)
 {
-    struct uploads *uploads = &context->uploads;
+    struct uploads *uploads = &context->residency.uploads;
     struct upload_block **at = &uploads->first;
 
     uploads->current = NULL;
@@ -121,7 +121,7 @@ static bool are_needed(const capu_context *context)
 {
     const struct guide *guide = context->guided.owed.guide;
 
-    if (context->uploads.is_held) {
+    if (context->residency.uploads.is_held) {
         return true;
     }
     if (!context->iteration.is_open) {
@@ -141,7 +141,7 @@ static bool are_needed(const capu_context *context)
 
 bool uploads_give_way(capu_context *context)
 {
-    struct uploads *uploads = &context->uploads;
+    struct uploads *uploads = &context->residency.uploads;
 
     if (uploads->first == NULL || are_needed(context)) {
         return false;

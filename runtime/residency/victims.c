@@ -5,7 +5,7 @@
 
 void victims_touch(capu_context *context, struct tensor *tensor)
 {
-    struct victims *victims = &context->victims;
+    struct victims *victims = &context->residency.victims;
     struct tensor_list *list = tensor_is_empty(tensor)  ? &victims->empty
                                : tensor_on_host(tensor) ? &victims->clean
                                                         : &victims->dirty;
@@ -32,8 +32,9 @@ static struct tensor *list_victim(const capu_context *context, const struct tens
 
 struct tensor *victims_choose(const capu_context *context)
 {
-    const struct tensor_list *lists[] = {&context->victims.empty, &context->victims.clean,
-                                         &context->victims.dirty};
+    const struct tensor_list *lists[] = {&context->residency.victims.empty,
+                                         &context->residency.victims.clean,
+                                         &context->residency.victims.dirty};
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         struct tensor *tensor = list_victim(context, lists[i]);

@@ -154,7 +154,7 @@ void step_lose(struct rig *rig, const void *address)
     RIG_OK(rig, capu_synchronize(context));
     swap_drop(context, tensor);
     if (tensor->state.departure != NULL) {
-        departure_cancel(&context->departures, tensor->state.departure);
+        departure_cancel(&context->residency.departures, tensor->state.departure);
     }
     if (tensor_is_mapped(tensor)) {
         ck_assert_int_eq(device_unmap(context->lanes.device, tensor->span, tensor->page_count),

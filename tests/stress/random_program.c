@@ -352,7 +352,7 @@ static void upload(struct program *program)
     /* The context stops keeping uploads for good when it cannot get host memory for one. */
     random_note_write(program, tensor,
                       program->in_iteration && count == tensor->count && !program->is_short &&
-                          !program->rig.context->uploads.is_off,
+                          !program->rig.context->residency.uploads.is_off,
                       NULL, 0);
 }
 

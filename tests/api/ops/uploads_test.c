@@ -161,7 +161,7 @@ START_TEST(uploads_that_run_again_keep_their_bytes)
     ck_assert(tensor_is_lost(tensors_find(&net.rig.context->memory.tensors, net.activations[0])));
     STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[0], 1),
                CAPU_HOST_OVER_BUDGET, "activation");
-    ck_assert(uploads_are_there(&net.rig.context->uploads));
+    ck_assert(uploads_are_there(&net.rig.context->residency.uploads));
     while (count > 0) {
         host_arena_give(arena, &blocks[--count], (struct lane_position){0});
     }
@@ -219,7 +219,7 @@ START_TEST(uploads_give_way_to_evicted_tensors)
         report = train(&net, 0);
         ck_assert_uint_le(report.host_bytes, PAGES(NET_LAYER_PAGES * (6 + _i)));
     }
-    ck_assert(_i > 0 || net.rig.context->uploads.is_off);
+    ck_assert(_i > 0 || net.rig.context->residency.uploads.is_off);
     if (report.mode == CAPU_MODE_GUIDED) {
         net_expect_guided(&net, &report, "train");
     }
@@ -246,9 +246,9 @@ START_TEST(uploads_give_way_to_what_they_evict)
         if (round == (size_t)_i) {
             upload(&net, first, PAGES(3), 1);
             step_set(&net.rig, other, PAGES(4), 2);
-            ck_assert(uploads_are_there(&net.rig.context->uploads));
+            ck_assert(uploads_are_there(&net.rig.context->residency.uploads));
             upload(&net, second, PAGES(5), 3);
-            ck_assert(!uploads_are_there(&net.rig.context->uploads));
+            ck_assert(!uploads_are_there(&net.rig.context->residency.uploads));
             step_expect(&net.rig, first, PAGES(3), 1);
             step_expect(&net.rig, other, PAGES(4), 2);
             step_expect(&net.rig, second, PAGES(5), 3);
@@ -277,7 +277,7 @@ START_TEST(uploads_of_many_sizes_share_memory)
         }
         report = net_end(&net);
     }
-    ck_assert_uint_le(net.rig.context->uploads.bytes, 6 * 2 * PAGES(8));
+    ck_assert_uint_le(net.rig.context->residency.uploads.bytes, 6 * 2 * PAGES(8));
     (void)report;
     rig_finish(&net.rig);
 }
@@ -377,7 +377,7 @@ START_TEST(an_upload_gets_the_block_of_a_copy_out)
                CAPU_HOST_OVER_BUDGET, "host budget");
     memset(source, 5, RIG_PAGE);
     RIG_OK(&rig, capu_upload(rig.context, input, source, RIG_PAGE));
-    ck_assert(uploads_are_there(&rig.context->uploads));
+    ck_assert(uploads_are_there(&rig.context->residency.uploads));
     RIG_OK(&rig, capu_iteration_end(rig.context));
     step_expect(&rig, input, RIG_PAGE, 5);
     for (unsigned char i = 0; i < 3; i++) {
