@@ -314,8 +314,8 @@ static void stop_showing(capu_context *context)
 static void destroy_parts(capu_context *context)
 {
     stop_showing(context);
-    planning_destroy(context->planning);
-    label_records_finish(&context->labels);
+    planning_destroy(context->plans.keeper);
+    label_records_finish(&context->plans.labels);
     binding_finish(&context->guided.binding);
     owed_finish(&context->guided.owed);
     agent_destroy(context->agent);
@@ -381,7 +381,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
         return status;
     }
     if (context->settings.config.mode == CAPU_MODE_GUIDED) {
-        status = planning_create(context, &context->planning);
+        status = planning_create(context, &context->plans.keeper);
         if (status != CAPU_OK) {
             snprintf(text, text_bytes, "%s", context->error);
         }

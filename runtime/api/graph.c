@@ -24,7 +24,7 @@ static const char *find_obstacle(const capu_context *context)
     if (!context->lanes.device->capabilities.can_capture) {
         return "the device has none: they are CUDA graphs";
     }
-    if (context->planning == NULL) {
+    if (context->plans.keeper == NULL) {
         return "only iterations that follow a plan can be captured, and the mode is not guided";
     }
     if (context->settings.config.strict != 0) {

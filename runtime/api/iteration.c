@@ -75,7 +75,7 @@ static bool wants_times(capu_context *context)
     if (config->mode == CAPU_MODE_OFF) {
         return is_traced || config->timeline != 0 || config->sample_every == 1;
     }
-    return context->planning == NULL || planning_wants_times(context);
+    return context->plans.keeper == NULL || planning_wants_times(context);
 }
 
 capu_status iteration_prepare(capu_context *context, const char *call, const char *label,
@@ -103,7 +103,7 @@ capu_status iteration_prepare(capu_context *context, const char *call, const cha
     if (status != CAPU_OK) {
         return status;
     }
-    *labelled = label_records_use(&context->labels, interned, context->iteration.number + 1,
+    *labelled = label_records_use(&context->plans.labels, interned, context->iteration.number + 1,
                                   context->guided.active);
     return *labelled != NULL
                ? CAPU_OK
@@ -117,7 +117,7 @@ void iteration_forget(capu_context *context)
 
 capu_status iteration_plan(capu_context *context, struct label_record *label)
 {
-    if (context->planning == NULL) {
+    if (context->plans.keeper == NULL) {
         return CAPU_OK;
     }
     forget_transients(context);
@@ -144,7 +144,7 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
     }
     staging_turn(&context->lanes.staging);
     pages_reset_peak(context->memory.pages);
-    context->label = label;
+    context->plans.label = label;
     context->lanes.capture = (struct capture){0};
     address_memo_begin(&label->addresses);
     forget_transients(context);
@@ -193,7 +193,7 @@ capu_status iteration_finish(capu_context *context, const char *call)
 /* The iteration is over, whether it has run or not. */
 static void end(capu_context *context)
 {
-    context->label = NULL;
+    context->plans.label = NULL;
     context->iteration.is_open = false;
     marks_close(context->iteration.mark);
 }
@@ -206,7 +206,7 @@ capu_status iteration_close(capu_context *context)
     if (status != CAPU_OK) {
         return failure_check(context, status, "marking the compute stream");
     }
-    planning_end(context->label, context->records.tracker.open);
+    planning_end(context->plans.label, context->records.tracker.open);
     tracker_close(context, position);
     ranges_settle(context->memory.ranges);
     slabs_settle(context->memory.slabs);

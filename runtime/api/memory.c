@@ -43,7 +43,9 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
 /* The address that the previous iteration under this label gave to this allocation; NULL: none. */
 static void *propose(const capu_context *context, uint64_t bytes)
 {
-    return context->label != NULL ? address_memo_propose(&context->label->addresses, bytes) : NULL;
+    return context->plans.label != NULL
+               ? address_memo_propose(&context->plans.label->addresses, bytes)
+               : NULL;
 }
 
 /* The active plan has left no page for a small tensor. The next one leaves it, so it is planned
@@ -52,7 +54,7 @@ static void *propose(const capu_context *context, uint64_t bytes)
 static void note_short(capu_context *context)
 {
     struct label_record *label =
-        label_records_find(&context->labels, context->guided.active->guide->label);
+        label_records_find(&context->plans.labels, context->guided.active->guide->label);
 
     if (label != NULL && !label->was_short) {
         label->was_short = true;
@@ -257,8 +259,8 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
         }
         return status;
     }
-    if (context->label != NULL) {
-        address_memo_note(&context->label->addresses, allocation->address, bytes);
+    if (context->plans.label != NULL) {
+        address_memo_note(&context->plans.label->addresses, allocation->address, bytes);
     }
     *address = allocation->address;
     return CAPU_OK;

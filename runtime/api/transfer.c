@@ -182,12 +182,13 @@ static capu_status upload_part(capu_context *context, const struct part *part, v
         tensor_is_managed(part->tensor) && written.bytes == part->tensor->bytes && host.offset == 0;
     host.kept = is_whole ? uploads_take(context, part->bytes) : NULL;
 
-    return issue_part(
-        context,
-        (struct call){.kind = CALL_UPLOAD,
-                      .name = "capu_upload",
-                      .is_replayable = context->planning != NULL ? host.kept != NULL : is_whole},
-        &written, CAPU_WRITE, host);
+    return issue_part(context,
+                      (struct call){.kind = CALL_UPLOAD,
+                                    .name = "capu_upload",
+                                    .is_replayable = context->plans.keeper != NULL
+                                                         ? host.kept != NULL
+                                                         : is_whole},
+                      &written, CAPU_WRITE, host);
 }
 
 /* The checks that uploads, downloads and copies share. */

@@ -17,7 +17,7 @@
 #include "runtime/guide/guided.h"
 #include "runtime/iteration/iteration_state.h"
 #include "runtime/lanes/lanes.h"
-#include "runtime/plan/label_records.h"
+#include "runtime/plan/plans.h"
 #include "runtime/record/records.h"
 #include "runtime/residency/residency.h"
 #include "runtime/tensor/call.h"
@@ -85,13 +85,10 @@ struct capu_context {
     struct agent *agent;
     struct operands operands;
 
-    struct label_records labels;
-    struct label_record *label; /* of the iteration under way; NULL: none is */
     struct iteration_state iteration;
-    bool in_access;               /* between capu_access_begin and capu_access_end */
-    bool access_is_planned;       /* the active guide has that access */
-    struct plan_keeper *planning; /* NULL: not in guided mode */
-    bool places_nothing;          /* for tests: plans have no places, also where there is room */
+    bool in_access;         /* between capu_access_begin and capu_access_end */
+    bool access_is_planned; /* the active guide has that access */
+    struct plans plans;
     struct guided guided;
     capu_graph *graphs;      /* all that there are */
     uint64_t layout;         /* counts tensors that were freed, split or described anew */

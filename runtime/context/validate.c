@@ -26,7 +26,7 @@ static void check_tensor(struct tensor *tensor, void *data)
     const struct victims *victims = &check->context->residency.victims;
     const struct tensor_list *list = tensor->residency.list;
     const capu_context *context = check->context;
-    bool may_be_lost = context->planning != NULL;
+    bool may_be_lost = context->plans.keeper != NULL;
     const char *what = NULL;
 
     expect(check, tensor->allocation->is_freed == tensor->allocation->is_parked,

@@ -66,7 +66,7 @@ static capu_status fail_read(capu_context *context, size_t operand, struct tenso
 {
     const struct record *newest = context->records.tracker.newest;
     const char *label = context->guided.owed.guide != NULL ? context->guided.owed.guide->label
-                        : context->label != NULL           ? context->label->label
+                        : context->plans.label != NULL     ? context->plans.label->label
                         : newest != NULL                   ? newest->label
                                                            : "";
     bool has_label = label[0] != '\0';
@@ -300,7 +300,7 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
     bool overwrites = false;
 
     *has_run = false;
-    if (context->planning == NULL) {
+    if (context->plans.keeper == NULL) {
         return CAPU_OK; /* nothing is ever given up */
     }
     for (size_t i = 0; i < operands->access_count; i++) {

@@ -47,7 +47,7 @@ capu_status settle_work(capu_context *context)
    is open. With wait_for_plan, plans do not depend on when that is. */
 static bool is_plan_awaited(const capu_context *context)
 {
-    return context->planning != NULL && context->guided.active == NULL &&
+    return context->plans.keeper != NULL && context->guided.active == NULL &&
            context->settings.config.wait_for_plan == 0;
 }
 

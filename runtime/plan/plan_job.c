@@ -317,7 +317,7 @@ static capu_status fill(capu_context *context, const struct record *record, bool
     job->page_bytes = pages_bytes_each(context->memory.pages);
     others = other_pages(context, record) * job->page_bytes;
     job->apart_bytes = job->budget_bytes > others ? job->budget_bytes - others : 0;
-    job->is_unplaced = context->places_nothing;
+    job->is_unplaced = context->plans.places_nothing;
     job->wants_text = context->settings.config.plan_path != NULL;
     job->found_ns = UINT64_MAX;
     job->started_ns = monotonic_now_ns();

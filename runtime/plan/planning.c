@@ -98,7 +98,7 @@ bool planning_keep(capu_context *context, struct label_record *label, struct pla
         }
         if (old == context->guided.active && entry->feedback.round == 0 &&
             entry->guide->is_unplaced == old->guide->is_unplaced) {
-            label_records_add_better(&context->labels, label, old, entry, limit_bytes);
+            label_records_add_better(&context->plans.labels, label, old, entry, limit_bytes);
             return true;
         }
         if (old == context->guided.active && leave_guide(context) != CAPU_OK) {
@@ -108,7 +108,7 @@ bool planning_keep(capu_context *context, struct label_record *label, struct pla
         plan_cache_discard(&label->plans, old);
     }
     entry->used = context->iteration.number;
-    return label_records_add_plan(&context->labels, label, entry, context->guided.active,
+    return label_records_add_plan(&context->plans.labels, label, entry, context->guided.active,
                                   limit_bytes);
 }
 
@@ -127,7 +127,8 @@ static bool keeps_contents(const capu_context *context, const struct label_recor
    needs a plan that keeps more. */
 static void take_plan(capu_context *context, struct plan_job *job)
 {
-    struct label_record *label = label_records_find(&context->labels, job->entry->guide->label);
+    struct label_record *label =
+        label_records_find(&context->plans.labels, job->entry->guide->label);
     struct plan_entry *entry = plan_job_take(job);
 
     if (entry == NULL) {
@@ -146,7 +147,8 @@ static void take_plan(capu_context *context, struct plan_job *job)
 
 static void finish_job(capu_context *context, struct plan_job *job)
 {
-    struct label_record *label = label_records_find(&context->labels, job->entry->guide->label);
+    struct label_record *label =
+        label_records_find(&context->plans.labels, job->entry->guide->label);
 
     if (label != NULL && job->least_bytes > 0) {
         label->guided_floor_bytes = job->least_bytes;
@@ -160,7 +162,7 @@ static void finish_job(capu_context *context, struct plan_job *job)
 
 static void take_jobs(capu_context *context)
 {
-    struct plan_keeper *planning = context->planning;
+    struct plan_keeper *planning = context->plans.keeper;
 
     for (size_t i = 0; i < JOBS; i++) {
         struct plan_job *job = planning->jobs[i];
@@ -190,7 +192,7 @@ static struct plan_job **find_place(struct plan_keeper *planning)
 /* With wait_for_plan, no iteration goes without a plan because all jobs are busy. */
 static void wait_for_place(capu_context *context)
 {
-    struct plan_keeper *planning = context->planning;
+    struct plan_keeper *planning = context->plans.keeper;
 
     if (context->settings.config.wait_for_plan != 0 && find_place(planning) == NULL) {
         plan_job_wait(planning->jobs[0]);
@@ -219,7 +221,7 @@ static void start_job(capu_context *context, struct label_record *label,
                       const struct record *record, const struct plan_entry *old,
                       const struct feedback_link *link)
 {
-    struct plan_job **place = find_place(context->planning);
+    struct plan_job **place = find_place(context->plans.keeper);
     struct plan_job *job;
     capu_status status;
 
@@ -240,10 +242,10 @@ static void start_job(capu_context *context, struct label_record *label,
 /* Plans for a record's iteration if there is no guide for it yet. */
 static void consider(capu_context *context, const struct record *record)
 {
-    struct label_record *label = label_records_find(&context->labels, record->label);
+    struct label_record *label = label_records_find(&context->plans.labels, record->label);
 
     if (label != NULL && record->op_count > 0 && !backoff_is_paused(&label->backoff) &&
-        find_job(context->planning, record->label, record->signature) == NULL &&
+        find_job(context->plans.keeper, record->label, record->signature) == NULL &&
         plan_cache_find(&label->plans, record->signature) == NULL &&
         plan_cache_refusal(&label->plans, record->signature) == NULL) {
         start_job(context, label, record, NULL, NULL);
@@ -255,7 +257,7 @@ static void consider(capu_context *context, const struct record *record)
 static void outgrow(capu_context *context, struct label_record *label, const struct record *record,
                     struct plan_entry *entry)
 {
-    if (record->is_timed && find_place(context->planning) != NULL) {
+    if (record->is_timed && find_place(context->plans.keeper) != NULL) {
         entry->budget_bytes = context->settings.config.budget_bytes; /* asked once */
         start_job(context, label, record, NULL, NULL);
     }
@@ -265,7 +267,7 @@ static void outgrow(capu_context *context, struct label_record *label, const str
    makes one for the same ops, the times are taken, too: the job may end without a plan. */
 static void review(capu_context *context, const struct record *record)
 {
-    struct label_record *label = label_records_find(&context->labels, record->label);
+    struct label_record *label = label_records_find(&context->plans.labels, record->label);
     struct plan_entry *entry =
         label != NULL ? plan_cache_find(&label->plans, record->signature) : NULL;
     struct feedback_link link;
@@ -274,14 +276,14 @@ static void review(capu_context *context, const struct record *record)
         return;
     }
     if (entry->budget_bytes < context->settings.config.budget_bytes &&
-        find_job(context->planning, record->label, record->signature) == NULL) {
+        find_job(context->plans.keeper, record->label, record->signature) == NULL) {
         outgrow(context, label, record, entry);
         return;
     }
     if (!feedback_take(&entry->feedback, record, &link)) {
         return;
     }
-    if (find_job(context->planning, record->label, record->signature) != NULL) {
+    if (find_job(context->plans.keeper, record->label, record->signature) != NULL) {
         feedback_again(&entry->feedback);
         return;
     }
@@ -294,7 +296,7 @@ static void review(capu_context *context, const struct record *record)
 
 void planning_review(capu_context *context)
 {
-    struct plan_keeper *planning = context->planning;
+    struct plan_keeper *planning = context->plans.keeper;
     const struct record *record;
 
     while (planning != NULL && (record = tracker_finished_after(&context->records.tracker,
@@ -361,7 +363,7 @@ static void consider_again(capu_context *context)
 /* Waits for the plan of the iteration that is expected, if there is a record of one to plan for. */
 static capu_status wait_for_plan(capu_context *context, const char *label, uint64_t signature)
 {
-    struct plan_keeper *planning = context->planning;
+    struct plan_keeper *planning = context->plans.keeper;
     struct plan_job **job = find_job(planning, label, signature);
     capu_status status = CAPU_OK;
 
@@ -412,7 +414,7 @@ static bool is_worth_waiting(struct plan_job *job, struct lane_position end)
    meanwhile, as that of sim does. */
 static void wait_for_stage(capu_context *context, const char *label, uint64_t signature)
 {
-    struct plan_job **job = find_job(context->planning, label, signature);
+    struct plan_job **job = find_job(context->plans.keeper, label, signature);
     struct lane_position end = find_end(context);
     bool is_moving = true;
 
@@ -430,7 +432,7 @@ static void wait_for_stage(capu_context *context, const char *label, uint64_t si
 static void end_first_job(capu_context *context, const char *label, uint64_t signature)
 {
     struct plan_job **job = context->settings.config.wait_for_plan != 0
-                                ? find_job(context->planning, label, signature)
+                                ? find_job(context->plans.keeper, label, signature)
                                 : NULL;
 
     if (job != NULL && (*job)->entry->feedback.round == 0) {
@@ -527,7 +529,7 @@ capu_status planning_begin(capu_context *context, struct label_record *label)
     uint64_t change_ns = 0;
     capu_status status;
 
-    label_records_discard_wrong(&context->labels);
+    label_records_discard_wrong(&context->plans.labels);
     take_jobs(context);
     wait_for_place(context);
     consider_again(context);
@@ -606,12 +608,12 @@ capu_status planning_forget(capu_context *context, const void *address)
 {
     capu_status status = CAPU_OK;
 
-    if (context->planning == NULL) {
+    if (context->plans.keeper == NULL) {
         return CAPU_OK;
     }
-    stop_jobs(context->planning, address);
-    for (size_t i = 0; i < context->labels.count && status == CAPU_OK; i++) {
-        status = forget_guides(context, &context->labels.slots[i].record->plans, address);
+    stop_jobs(context->plans.keeper, address);
+    for (size_t i = 0; i < context->plans.labels.count && status == CAPU_OK; i++) {
+        status = forget_guides(context, &context->plans.labels.slots[i].record->plans, address);
     }
     return status;
 }
@@ -619,7 +621,7 @@ capu_status planning_forget(capu_context *context, const void *address)
 /* Ends the jobs that plan in more memory than there is now. */
 static void stop_larger_jobs(capu_context *context)
 {
-    struct plan_keeper *planning = context->planning;
+    struct plan_keeper *planning = context->plans.keeper;
 
     for (size_t i = 0; i < JOBS; i++) {
         if (planning->jobs[i] != NULL &&
@@ -637,12 +639,12 @@ static bool fits(const capu_context *context, const struct plan_entry *entry)
 
 void planning_note_budget(capu_context *context)
 {
-    if (context->planning == NULL) {
+    if (context->plans.keeper == NULL) {
         return;
     }
     stop_larger_jobs(context);
-    for (size_t i = 0; i < context->labels.count; i++) {
-        struct plan_cache *plans = &context->labels.slots[i].record->plans;
+    for (size_t i = 0; i < context->plans.labels.count; i++) {
+        struct plan_cache *plans = &context->plans.labels.slots[i].record->plans;
 
         plan_cache_forget_refusals(plans);
         for (size_t k = 0; k < plans->count; k++) {
@@ -692,7 +694,7 @@ static struct label_record *newest_label(const capu_context *context)
         const struct record *record = &context->records.tracker.records[i];
 
         if (record->state != RECORD_UNUSED && record->stamp == context->iteration.number) {
-            return label_records_find(&context->labels, record->label);
+            return label_records_find(&context->plans.labels, record->label);
         }
     }
     return NULL;
@@ -702,7 +704,7 @@ void planning_note_loss(capu_context *context)
 {
     struct label_record *label = newest_label(context);
 
-    if (context->planning == NULL || label == NULL || keeps_contents(context, label) ||
+    if (context->plans.keeper == NULL || label == NULL || keeps_contents(context, label) ||
         leave_guide(context) != CAPU_OK) {
         return;
     }
@@ -717,10 +719,10 @@ const char *planning_error(capu_context *context, const char *label)
     const struct label_record *record;
 
     label = names_intern(&context->memory.names, label);
-    if (context->planning == NULL || label == NULL) {
+    if (context->plans.keeper == NULL || label == NULL) {
         return "";
     }
-    record = label_records_find(&context->labels, label);
+    record = label_records_find(&context->plans.labels, label);
     return record != NULL ? error_of(record) : "";
 }
 
@@ -729,8 +731,8 @@ static uint64_t planning_time(const capu_context *context, const struct label_re
 {
     uint64_t longest_ns = 0;
 
-    for (size_t i = 0; context->planning != NULL && i < JOBS; i++) {
-        const struct plan_job *job = context->planning->jobs[i];
+    for (size_t i = 0; context->plans.keeper != NULL && i < JOBS; i++) {
+        const struct plan_job *job = context->plans.keeper->jobs[i];
 
         if (job != NULL && job->entry->guide->label == label->label) {
             uint64_t ns = monotonic_now_ns() - job->started_ns + 1;
@@ -744,9 +746,9 @@ static uint64_t planning_time(const capu_context *context, const struct label_re
 void planning_report(const capu_context *context, const struct label_record *label,
                      capu_report *report)
 {
-    report->guided_mode = context->planning != NULL;
-    report->effort = context->planning != NULL ? context->settings.config.effort : 0;
-    report->plan_bytes = label_records_plan_bytes(&context->labels);
+    report->guided_mode = context->plans.keeper != NULL;
+    report->effort = context->plans.keeper != NULL ? context->settings.config.effort : 0;
+    report->plan_bytes = label_records_plan_bytes(&context->plans.labels);
     report->retry_in = label->backoff.left;
     report->guided_floor_bytes = label->guided_floor_bytes;
     report->plan_stage = context->guided.active != NULL ? context->guided.active->stage : 0;

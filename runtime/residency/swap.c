@@ -93,7 +93,7 @@ static capu_status make_block_room(capu_context *context, const struct tensor *t
    blocks, so in guided mode the arena grows before a block is taken in several extents. */
 static capu_status take_block(capu_context *context, struct tensor *tensor)
 {
-    bool is_whole = context->planning != NULL;
+    bool is_whole = context->plans.keeper != NULL;
     capu_status status;
 
     for (;;) {

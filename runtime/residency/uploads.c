@@ -68,7 +68,7 @@ void *uploads_take(capu_context *context, uint64_t bytes)
     struct uploads *uploads = &context->residency.uploads;
     unsigned char *memory;
 
-    if (uploads->is_off || context->planning == NULL || !context->iteration.is_open ||
+    if (uploads->is_off || context->plans.keeper == NULL || !context->iteration.is_open ||
         bytes > UINT64_MAX / 4) {
         return NULL;
     }

@@ -69,7 +69,8 @@ uint64_t hand_plan_give(struct rig *rig, const void *any, const struct hand_acti
     RIG_OK(rig, capu_synchronize(context));
     RIG_OK(rig, planning_forget(context, any)); /* planning's own plan */
     record = hand_plan_record(context);
-    label = label_records_find(&context->labels, names_intern(&context->memory.names, "train"));
+    label =
+        label_records_find(&context->plans.labels, names_intern(&context->memory.names, "train"));
     ck_assert_ptr_nonnull(label);
     ck_assert_int_eq(trace_record_build(context, record, true, &trace, &error), CAPU_OK);
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, RIG_PAGE, &error), CAPU_OK);
@@ -85,7 +86,7 @@ uint64_t hand_plan_give(struct rig *rig, const void *any, const struct hand_acti
     entry->feedback.ideal_ns = timeline.ideal_ns;
     entry->feedback.replay_ns = timeline.replay_ns;
     entry->feedback.round = 100; /* it is not made anew */
-    ck_assert(label_records_add_plan(&context->labels, label, entry, NULL, UINT64_MAX));
+    ck_assert(label_records_add_plan(&context->plans.labels, label, entry, NULL, UINT64_MAX));
     timeline_finish(&timeline);
     plan_finish(&plan);
     trace_index_finish(&trace_index);

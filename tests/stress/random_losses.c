@@ -172,7 +172,7 @@ static bool may_lose(struct program *program, const struct shadow *const *tensor
     program->given_up++;
     /* Where everything fits, each tensor has a place of its own, unless there are to be none. */
     return may_be && config->mode == CAPU_MODE_GUIDED &&
-           (pages * RIG_PAGE > config->budget_bytes || program->rig.context->places_nothing);
+           (pages * RIG_PAGE > config->budget_bytes || program->rig.context->plans.places_nothing);
 }
 
 bool random_may_fail(struct program *program, const struct shadow *const *tensors, size_t count,

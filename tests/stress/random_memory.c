@@ -182,7 +182,7 @@ void random_resize(struct program *program)
     sizes[0] = 1 + random_draw(program, bytes);
     sizes[1] = bytes + random_draw(program, RIG_PAGE / 8);
     sizes[2] = bytes + random_draw(program, 3 * RIG_PAGE);
-    sizes[0] = sizes[program->rig.context->planning == NULL ? random_draw(program, 3) : 0];
+    sizes[0] = sizes[program->rig.context->plans.keeper == NULL ? random_draw(program, 3) : 0];
     if (sizes[0] > bytes && sizes[0] - bytes > LARGEST_PAGES * RIG_PAGE - last->count) {
         return;
     }

@@ -140,7 +140,7 @@ void rig_init(struct rig *rig, const struct rig_options *options)
         return;
     }
     ck_assert_msg(status == CAPU_OK, "context: %s: %s", capu_status_name(status), text);
-    rig->context->places_nothing = options->places_nothing;
+    rig->context->plans.places_nothing = options->places_nothing;
 }
 
 uint64_t rig_pages(const struct rig *rig)

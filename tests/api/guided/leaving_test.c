@@ -93,7 +93,7 @@ START_TEST(a_tensor_that_becomes_persistent_too_late_is_reported)
             step_lose(&net.rig, sample);
             STEP_FAILS(&net.rig, capu_tensor_describe(net.rig.context, sample, &info),
                        CAPU_CONTENTS_LOST, "'sample' is described as persistent too late");
-            ck_assert(net.rig.context->label->has_lost); /* like any other loss */
+            ck_assert(net.rig.context->plans.label->has_lost); /* like any other loss */
         }
         net_backward(&net, NET_LAYERS);
         net_end(&net);

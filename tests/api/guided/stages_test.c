@@ -41,9 +41,9 @@ static void improve(struct net *net, uint64_t gain_ns, uint64_t change_ns)
     active->feedback.predicted_ns = 1000000000;
     active->change_ns = change_ns;
     better->feedback.predicted_ns = active->feedback.predicted_ns - gain_ns;
-    label_records_add_better(&context->labels,
-                             label_records_find(&context->labels, active->guide->label), active,
-                             better, UINT64_MAX);
+    label_records_add_better(&context->plans.labels,
+                             label_records_find(&context->plans.labels, active->guide->label),
+                             active, better, UINT64_MAX);
 }
 
 static void start(struct net *net, struct rig_options options)
@@ -87,9 +87,9 @@ START_TEST(places_take_over_at_once)
     capu_report report;
 
     start(&net, (struct rig_options){.places_nothing = true});
-    label =
-        label_records_find(&net.rig.context->labels, net.rig.context->guided.active->guide->label);
-    net.rig.context->places_nothing = false;
+    label = label_records_find(&net.rig.context->plans.labels,
+                               net.rig.context->guided.active->guide->label);
+    net.rig.context->plans.places_nothing = false;
     placed = plan_again(&net);
     placed->feedback.predicted_ns = net.rig.context->guided.active->feedback.predicted_ns + 1;
     ck_assert(planning_keep(net.rig.context, label, placed));
@@ -98,7 +98,7 @@ START_TEST(places_take_over_at_once)
     ck_assert_uint_eq(report.unplaced, 0);
     ck_assert_uint_eq(report.plan_stage, 2);
 
-    net.rig.context->places_nothing = true;
+    net.rig.context->plans.places_nothing = true;
     placed = plan_again(&net);
     placed->feedback.predicted_ns = 1;
     ck_assert(!planning_keep(net.rig.context, label, placed));
@@ -274,12 +274,12 @@ START_TEST(planning_begins_inside_the_next_iteration)
     run_ahead(&net, 100000);
     RIG_OK(&net.rig, capu_iteration_begin(context, "train"));
     net_forward(&net, 1);
-    planning_report(context, context->label, &report);
+    planning_report(context, context->plans.label, &report);
     ck_assert((report.planning_ns > 0) ==
               (tracker_finished_after(&context->records.tracker, 0) != NULL));
     RIG_OK(&net.rig, lane_synchronize(&context->lanes.compute));
     net_forward(&net, 1);
-    planning_report(context, context->label, &report);
+    planning_report(context, context->plans.label, &report);
     ck_assert_uint_gt(report.planning_ns, 0);
     RIG_OK(&net.rig, capu_iteration_end(context));
     rig_finish(&net.rig);
