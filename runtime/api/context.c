@@ -104,8 +104,8 @@ capu_status context_uncaptured(capu_context *context, const char *call)
 
 void context_note_layout(capu_context *context, const struct tensor *tensor)
 {
-    context->layout++;
-    context->layout_name = tensor->name != NULL ? tensor->name : "a tensor without a name";
+    context->graphs.layout++;
+    context->graphs.layout_name = tensor->name != NULL ? tensor->name : "a tensor without a name";
 }
 
 capu_status capu_synchronize(capu_context *context)
@@ -414,8 +414,8 @@ static void release_allocations(capu_context *context)
     if (context->guided.active != NULL) {
         leave_uninstall(context);
     }
-    while (context->graphs != NULL) {
-        graph_free(context->graphs);
+    while (context->graphs.first != NULL) {
+        graph_free(context->graphs.first);
     }
     parked_clear(context);
     while ((tensor = tensors_any(&context->memory.tensors)) != NULL) {

@@ -56,11 +56,11 @@ capu_status capu_graph_create(capu_context *context, capu_graph **graph)
     }
     made->context = context;
     staging_init(&made->staging, context->lanes.device);
-    made->next = context->graphs;
+    made->next = context->graphs.first;
     if (made->next != NULL) {
         made->next->previous = made;
     }
-    context->graphs = made;
+    context->graphs.first = made;
     *graph = made;
     return CAPU_OK;
 }
@@ -136,7 +136,7 @@ capu_status capu_graph_begin(capu_graph *graph, const char *label)
     }
     if (status == CAPU_OK) {
         graph->placement = context->guided.placement;
-        graph->layout = context->layout;
+        graph->layout = context->graphs.layout;
         capture_start(context, graph);
         context->records.tracker.open->report.graph = context->lanes.capture.is_open;
     }
@@ -202,11 +202,11 @@ static capu_status check_plan_and_layout(const capu_graph *graph)
                            context->guided.active == NULL ? "its plan was left"
                                                           : "another plan has become active");
     }
-    if (context->layout != graph->layout) {
+    if (context->graphs.layout != graph->layout) {
         return failure_set(context, CAPU_WRONG_ORDER,
                            "the graph cannot be launched: memory was freed, split or described "
                            "since it was captured, '%s' last; capture it again",
-                           context->layout_name);
+                           context->graphs.layout_name);
     }
     return CAPU_OK;
 }

@@ -16,6 +16,7 @@
 #include "runtime/context/structs.h"
 #include "runtime/guide/guided.h"
 #include "runtime/iteration/iteration_state.h"
+#include "runtime/lanes/graph.h"
 #include "runtime/lanes/lanes.h"
 #include "runtime/plan/plans.h"
 #include "runtime/record/records.h"
@@ -90,9 +91,7 @@ struct capu_context {
     bool access_is_planned; /* the active guide has that access */
     struct plans plans;
     struct guided guided;
-    capu_graph *graphs;      /* all that there are */
-    uint64_t layout;         /* counts tensors that were freed, split or described anew */
-    const char *layout_name; /* of the last one; interned, or a constant */
+    struct graphs graphs;
 
     capu_status lost; /* OK, or why the context can no longer be used */
     char error[ERROR_TEXT_BYTES];

@@ -199,7 +199,7 @@ void graph_free(capu_graph *graph)
     if (graph->previous != NULL) {
         graph->previous->next = graph->next;
     } else {
-        context->graphs = graph->next;
+        context->graphs.first = graph->next;
     }
     if (graph->next != NULL) {
         graph->next->previous = graph->previous;

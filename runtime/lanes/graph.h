@@ -17,7 +17,7 @@
 
 /* A tensor that the iteration touched. */
 struct graph_tensor {
-    struct tensor *tensor; /* valid while capu_context.layout is the graph's */
+    struct tensor *tensor; /* valid while graphs.layout is the graph's */
     struct tensor_state before;
     struct tensor_state after;
     bool is_persistent;
@@ -47,12 +47,12 @@ struct graph_copy {
 
 struct capu_graph {
     capu_context *context;
-    capu_graph *next; /* in capu_context.graphs */
+    capu_graph *next; /* in graphs.first */
     capu_graph *previous;
     struct device_graph *device_graph; /* NULL: none yet */
     bool is_ready;                     /* it can be launched */
-    uint64_t placement;                /* of capu_context, when it was captured, and here: */
-    uint64_t layout;
+    uint64_t placement;                /* of the plan when it was captured: guided.placement */
+    uint64_t layout;                   /* of graphs, when it was captured */
     uint64_t launches;
     struct staging staging;
 
@@ -78,6 +78,13 @@ struct capu_graph {
     capu_report report; /* of a launch, but for its times; the lists are the graph's */
     capu_eviction *evictions;
     size_t eviction_capacity;
+};
+
+/* All graphs of a context, and what makes them stale. */
+struct graphs {
+    capu_graph *first;
+    uint64_t layout;         /* counts tensors that were freed, split or described anew */
+    const char *layout_name; /* of the last one; interned, or a constant */
 };
 
 #endif
