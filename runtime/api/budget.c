@@ -23,7 +23,8 @@ static capu_status check_call(capu_context *context)
         return status;
     }
     if (context->in_access && context->lanes.capture.is_open) {
-        return failure_set(context, CAPU_WRONG_ORDER, "%s while an iteration is captured", call);
+        return failure_set(&context->failure, CAPU_WRONG_ORDER, "%s while an iteration is captured",
+                           call);
     }
     return context->in_access ? CAPU_OK : context_uncaptured(context, call);
 }
@@ -39,7 +40,7 @@ static capu_status make_room(capu_context *context, size_t page_count)
     }
     if (context->in_access) {
         if (context->guided.active != NULL || context->guided.owed.guide != NULL) {
-            return failure_set(context, CAPU_WRONG_ORDER,
+            return failure_set(&context->failure, CAPU_WRONG_ORDER,
                                "%s between capu_access_begin and capu_access_end, when a plan has "
                                "to be left for it",
                                call);
@@ -67,13 +68,14 @@ static capu_status check_bytes(capu_context *context, uint64_t bytes)
     uint64_t page_bytes = pages_bytes_each(context->memory.pages);
 
     if (bytes > context->settings.full_budget_bytes) {
-        return failure_set(
-            context, CAPU_OVER_BUDGET, "%s: %s is above the %s that the context was created with",
-            call, size_text(bytes).text, size_text(context->settings.full_budget_bytes).text);
+        return failure_set(&context->failure, CAPU_OVER_BUDGET,
+                           "%s: %s is above the %s that the context was created with", call,
+                           size_text(bytes).text,
+                           size_text(context->settings.full_budget_bytes).text);
     }
     if (bytes < page_bytes) {
-        return failure_set(context, CAPU_OVER_BUDGET, "%s: %s is below one page of %s", call,
-                           size_text(bytes).text, size_text(page_bytes).text);
+        return failure_set(&context->failure, CAPU_OVER_BUDGET, "%s: %s is below one page of %s",
+                           call, size_text(bytes).text, size_text(page_bytes).text);
     }
     return CAPU_OK;
 }
@@ -92,7 +94,7 @@ capu_status capu_budget_set(capu_context *context, uint64_t bytes)
         status = lower(context, bytes);
     }
     if (status == CAPU_OK) {
-        status = failure_check(context, pages_set_budget(context->memory.pages, bytes),
+        status = failure_check(&context->failure, pages_set_budget(context->memory.pages, bytes),
                                "changing the budget");
     }
     if (status != CAPU_OK) {

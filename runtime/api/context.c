@@ -26,7 +26,7 @@ capu_status context_present(capu_context *context)
         return CAPU_INVALID;
     }
     if (fork_mark_is_in_child(&context->fork_mark)) {
-        return failure_set(context, CAPU_WRONG_PROCESS,
+        return failure_set(&context->failure, CAPU_WRONG_PROCESS,
                            "the context belongs to process %ld, which was forked: its threads and "
                            "tensors do not exist here",
                            (long)context->fork_mark.process);
@@ -46,8 +46,8 @@ capu_status context_usable(capu_context *context)
     if (device_is_in_run()) {
         return CAPU_WRONG_ORDER;
     }
-    if (context->lost != CAPU_OK) {
-        return context->lost;
+    if (context->failure.lost != CAPU_OK) {
+        return context->failure.lost;
     }
     /* Every call begins here, so this checks what the call before it has left behind. */
     ASSERT_EXPENSIVE(context->in_access || context_is_valid(context));
@@ -67,9 +67,9 @@ static capu_status check_captured(capu_context *context, const char *call)
     }
     status = device_capture_state(context->lanes.device, context->lanes.compute.stream, &state);
     if (status != CAPU_OK || state == DEVICE_RUNS) {
-        return failure_check(context, status, call);
+        return failure_check(&context->failure, status, call);
     }
-    return failure_set(context, CAPU_WRONG_ORDER,
+    return failure_set(&context->failure, CAPU_WRONG_ORDER,
                        "%s while the program captures the stream: %s; put your launches between "
                        "capu_graph_begin and capu_graph_end, which capture the stream",
                        call,
@@ -83,7 +83,7 @@ capu_status context_ready(capu_context *context, const char *call)
     capu_status status = context_usable(context);
 
     if (status == CAPU_OK && context->in_access) {
-        return failure_set(context, CAPU_WRONG_ORDER,
+        return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "%s between capu_access_begin and capu_access_end", call);
     }
     return status == CAPU_OK ? check_captured(context, call) : status;
@@ -94,7 +94,7 @@ capu_status context_uncaptured(capu_context *context, const char *call)
     capu_status status = context_ready(context, call);
 
     if (status == CAPU_OK && context->lanes.capture.is_open) {
-        return failure_set(context, CAPU_WRONG_ORDER,
+        return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "%s while an iteration is captured: it would wait, or change what the "
                            "graph names; call it before capu_graph_begin or after capu_graph_end",
                            call);
@@ -124,7 +124,7 @@ capu_status capu_flush(capu_context *context)
         return status;
     }
     status = agent_flush(context->agent, text, sizeof(text));
-    return status == CAPU_OK ? CAPU_OK : failure_set(context, status, "%s", text);
+    return status == CAPU_OK ? CAPU_OK : failure_set(&context->failure, status, "%s", text);
 }
 
 /* The config of a context names the device that was opened. */
@@ -349,6 +349,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
         return CAPU_NO_HOST_MEMORY;
     }
     context->lanes.device = device;
+    context->failure.device = device;
     context->settings.config = *config;
     staging_init(&context->lanes.staging, device);
     context->settings.is_page_pinned = config->page_bytes != 0;
@@ -383,7 +384,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
     if (context->settings.config.mode == CAPU_MODE_GUIDED) {
         status = planning_create(context, &context->plans.keeper);
         if (status != CAPU_OK) {
-            snprintf(text, text_bytes, "%s", context->error);
+            snprintf(text, text_bytes, "%s", context->failure.text);
         }
     }
     if (status == CAPU_OK && config->top != 0) {
@@ -436,7 +437,7 @@ void capu_context_destroy(capu_context *context)
     }
     device = context->lanes.device;
     config = context->settings.config;
-    if (context->lost == CAPU_OK) {
+    if (context->failure.lost == CAPU_OK) {
         context->in_access = false;
         settle_work(context);
     }
@@ -464,7 +465,7 @@ const capu_config *capu_context_config(const capu_context *context)
 
 const char *capu_last_error(const capu_context *context)
 {
-    return context != NULL ? context->error : "no context";
+    return context != NULL ? context->failure.text : "no context";
 }
 
 capu_status capu_explain(capu_context *context, capu_status status, const char *text)
@@ -472,5 +473,5 @@ capu_status capu_explain(capu_context *context, capu_status status, const char *
     if (text == NULL || context_present(context) != CAPU_OK || device_is_in_run()) {
         return status;
     }
-    return failure_set(context, status, "%s", text);
+    return failure_set(&context->failure, status, "%s", text);
 }

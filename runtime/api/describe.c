@@ -22,7 +22,7 @@ static capu_status check_info(capu_context *context, const capu_tensor_info *inf
 
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         if (fields[i].value > fields[i].most) {
-            return failure_set(context, CAPU_INVALID,
+            return failure_set(&context->failure, CAPU_INVALID,
                                "capu_tensor_describe as '%s': %s is %u, and at most %u",
                                info->name != NULL ? info->name : "", fields[i].name,
                                fields[i].value, fields[i].most);
@@ -36,10 +36,10 @@ static capu_status read_info(capu_context *context, const capu_tensor_info *from
                              capu_tensor_info *info)
 {
     if (from == NULL) {
-        return failure_set(context, CAPU_INVALID, "no tensor info was given");
+        return failure_set(&context->failure, CAPU_INVALID, "no tensor info was given");
     }
     if (!struct_read(info, sizeof(*info), from, from->size)) {
-        return failure_set(context, CAPU_WRONG_STRUCT,
+        return failure_set(&context->failure, CAPU_WRONG_STRUCT,
                            "a capu_tensor_info of %zu bytes; this library's is %zu", from->size,
                            sizeof(*info));
     }
@@ -96,9 +96,9 @@ static capu_status keep_from_now_on(capu_context *context, struct tensor *tensor
     if (status != CAPU_CONTENTS_LOST) {
         return status;
     }
-    memcpy(why, context->error, sizeof(why));
+    memcpy(why, context->failure.text, sizeof(why));
     planning_note_loss(context);
-    return failure_set(context, status, "'%s' is described as persistent too late: %s",
+    return failure_set(&context->failure, status, "'%s' is described as persistent too late: %s",
                        lookup_name(context, tensor), why);
 }
 
@@ -124,7 +124,8 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
     if (copy.name != NULL) {
         name = names_intern(&context->memory.names, copy.name);
         if (name == NULL) {
-            return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a tensor's name");
+            return failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
+                               "no memory for a tensor's name");
         }
         tensor->name = name;
     }
@@ -148,7 +149,8 @@ capu_status capu_tensor_query(capu_context *context, const void *address, capu_t
         return status;
     }
     if (state == NULL) {
-        return failure_set(context, CAPU_INVALID, "capu_tensor_query: no place for the state");
+        return failure_set(&context->failure, CAPU_INVALID,
+                           "capu_tensor_query: no place for the state");
     }
     status = lookup_tensor(context, address, "capu_tensor_query", &tensor);
     if (status != CAPU_OK) {
@@ -169,7 +171,7 @@ capu_status capu_tensor_query(capu_context *context, const void *address, capu_t
     now.out_bytes = tensor->out_bytes;
     now.back_bytes = tensor->back_bytes;
     if (!struct_write(state, state->size, &now, sizeof(now))) {
-        return failure_set(context, CAPU_WRONG_STRUCT,
+        return failure_set(&context->failure, CAPU_WRONG_STRUCT,
                            "a capu_tensor_state of %zu bytes; this library's is %zu", state->size,
                            sizeof(now));
     }

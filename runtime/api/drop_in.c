@@ -49,7 +49,7 @@ capu_status capu_drop_in_memcpy(void *to, const void *from, size_t bytes, capu_m
     default:
         return current == NULL
                    ? CAPU_INVALID
-                   : failure_set(current, CAPU_INVALID,
+                   : failure_set(&current->failure, CAPU_INVALID,
                                  "capu_drop_in_memcpy: %d is not a capu_memcpy_kind", (int)kind);
     }
 }
@@ -62,7 +62,7 @@ capu_status capu_drop_in_memset(void *address, int value, size_t bytes)
         return status;
     }
     if (value != 0) {
-        return failure_set(current, CAPU_UNSUPPORTED,
+        return failure_set(&current->failure, CAPU_UNSUPPORTED,
                            "capu_drop_in_memset to %d: only the value 0 is supported", value);
     }
     /* Zero bytes mean the rest of the tensor to capu_zero, but nothing to cudaMemset. */

@@ -43,16 +43,17 @@ capu_status capu_graph_create(capu_context *context, capu_graph **graph)
         return status;
     }
     if (graph == NULL) {
-        return failure_set(context, CAPU_INVALID, "capu_graph_create: no place for the graph");
+        return failure_set(&context->failure, CAPU_INVALID,
+                           "capu_graph_create: no place for the graph");
     }
     obstacle = find_obstacle(context);
     if (obstacle != NULL) {
-        return failure_set(context, CAPU_UNSUPPORTED, "no graphs on '%s': %s",
+        return failure_set(&context->failure, CAPU_UNSUPPORTED, "no graphs on '%s': %s",
                            context->lanes.device->capabilities.name, obstacle);
     }
     made = calloc(1, sizeof(*made));
     if (made == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a graph");
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY, "no memory for a graph");
     }
     made->context = context;
     staging_init(&made->staging, context->lanes.device);
@@ -73,7 +74,7 @@ void capu_graph_destroy(capu_graph *graph)
     if (graph->context->lanes.capture.graph == graph) {
         capture_give_up(graph->context, "the graph was destroyed");
     }
-    if (graph->context->lost == CAPU_OK) {
+    if (graph->context->failure.lost == CAPU_OK) {
         failure_quiesce(graph->context,
                         &graph->context->lanes.compute); /* launches read its memory */
     }
@@ -93,17 +94,17 @@ static capu_status check_plan(capu_context *context, const struct label_record *
 
     if (context->guided.active == NULL) {
         error = planning_error(context, label->label);
-        return failure_set(context, CAPU_NOT_READY,
+        return failure_set(&context->failure, CAPU_NOT_READY,
                            "the iteration cannot be captured: no plan is active for it%s%s",
                            error[0] != '\0' ? ": " : "", error);
     }
     if (context->guided.active->guide->is_unplaced) {
-        return failure_set(context, CAPU_NOT_READY,
+        return failure_set(&context->failure, CAPU_NOT_READY,
                            "the iteration cannot be captured: its plan has no places for tensors, "
                            "so it maps memory");
     }
     if (planning_times_next(context)) {
-        return failure_set(context, CAPU_NOT_READY,
+        return failure_set(&context->failure, CAPU_NOT_READY,
                            "the iteration cannot be captured: its ops are timed, in the first "
                            "iterations under a plan, to be traced, and in one of %llu",
                            (unsigned long long)context->settings.config.sample_every);
@@ -129,7 +130,8 @@ capu_status capu_graph_begin(capu_graph *graph, const char *label)
         status = check_plan(context, labelled);
     }
     if (status == CAPU_OK && graph_note_begin(graph) != CAPU_OK) {
-        status = failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to capture an iteration");
+        status = failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
+                             "no memory to capture an iteration");
     }
     if (status == CAPU_OK) {
         status = iteration_open(context, labelled, planning_wants_times(context));
@@ -166,7 +168,8 @@ capu_status capu_graph_end(capu_graph *graph)
     }
     context = graph->context;
     if (context->lanes.capture.graph != graph) {
-        return failure_set(context, CAPU_WRONG_ORDER, "capu_graph_end without capu_graph_begin");
+        return failure_set(&context->failure, CAPU_WRONG_ORDER,
+                           "capu_graph_end without capu_graph_begin");
     }
     status = iteration_finish(context, "capu_graph_end");
     if (status == CAPU_OK && context->lanes.capture.is_open) {
@@ -184,10 +187,10 @@ capu_status capu_graph_end(capu_graph *graph)
     }
     note_end(graph, record);
     context->lanes.capture.graph = NULL;
-    return graph->is_ready
-               ? CAPU_OK
-               : failure_set(context, CAPU_NOT_READY, "the iteration ran, but not as a graph: %s",
-                             context->lanes.capture.why);
+    return graph->is_ready ? CAPU_OK
+                           : failure_set(&context->failure, CAPU_NOT_READY,
+                                         "the iteration ran, but not as a graph: %s",
+                                         context->lanes.capture.why);
 }
 
 /* Whether the graph still fits to the plan and to memory. */
@@ -196,14 +199,14 @@ static capu_status check_plan_and_layout(const capu_graph *graph)
     capu_context *context = graph->context;
 
     if (context->guided.active == NULL || context->guided.placement != graph->placement) {
-        return failure_set(context, CAPU_WRONG_ORDER,
+        return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "the graph cannot be launched: %s since it was captured; capture it "
                            "again",
                            context->guided.active == NULL ? "its plan was left"
                                                           : "another plan has become active");
     }
     if (context->graphs.layout != graph->layout) {
-        return failure_set(context, CAPU_WRONG_ORDER,
+        return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "the graph cannot be launched: memory was freed, split or described "
                            "since it was captured, '%s' last; capture it again",
                            context->graphs.layout_name);
@@ -219,7 +222,7 @@ static capu_status check_tensors(const capu_graph *graph)
     struct tensor *changed = graph_find_change(graph, &why);
 
     if (changed != NULL) {
-        return failure_set(context, CAPU_WRONG_ORDER,
+        return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "the graph cannot be launched: '%s' %s; capture it again",
                            lookup_name(context, changed), why);
     }
@@ -252,7 +255,7 @@ static capu_status launch(capu_graph *graph, struct label_record *label)
         iteration_cancel(context);
         /* Staging memory has been turned without an iteration: no earlier work may read it now. */
         failure_quiesce(context, &context->lanes.compute);
-        return failure_check(context, status, "launching a graph");
+        return failure_check(&context->failure, status, "launching a graph");
     }
     graph->launches++;
     status = iteration_close(context);
@@ -273,7 +276,7 @@ capu_status capu_graph_launch(capu_graph *graph)
     }
     context = graph->context;
     if (!graph->is_ready) {
-        return failure_set(context, CAPU_WRONG_ORDER,
+        return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "capu_graph_launch of a graph in which nothing is captured");
     }
     status = iteration_prepare(context, "capu_graph_launch", graph->label, &label);
@@ -282,7 +285,7 @@ capu_status capu_graph_launch(capu_graph *graph)
     }
     if (context->settings.config.trace_path != NULL &&
         context->iteration.number + 1 == context->settings.config.trace_iteration) {
-        return failure_set(context, CAPU_NOT_READY,
+        return failure_set(&context->failure, CAPU_NOT_READY,
                            "the graph cannot be launched: the iteration is to be traced");
     }
     status = check_plan_and_layout(graph);
@@ -337,15 +340,16 @@ capu_status capu_graph_upload(capu_graph *graph, void *to, const void *from, siz
     }
     context = graph->context;
     if (to == NULL || from == NULL) {
-        return failure_set(context, CAPU_INVALID, "capu_graph_upload: no address was given");
+        return failure_set(&context->failure, CAPU_INVALID,
+                           "capu_graph_upload: no address was given");
     }
     if (!graph->is_ready) {
-        return failure_set(context, CAPU_WRONG_ORDER,
+        return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "capu_graph_upload to a graph in which nothing is captured");
     }
     upload = find_upload(graph, to, bytes);
     if (upload == NULL) {
-        return failure_set(context, CAPU_UNKNOWN_ADDRESS,
+        return failure_set(&context->failure, CAPU_UNKNOWN_ADDRESS,
                            "capu_graph_upload: the captured iteration does not upload %zu bytes to "
                            "%p",
                            bytes, to);
@@ -361,5 +365,5 @@ capu_status capu_graph_upload(capu_graph *graph, void *to, const void *from, siz
     if (status != CAPU_OK) {
         graph->is_ready = false; /* some copies may read the new bytes, and others the old ones */
     }
-    return failure_check(context, status, "replacing what a graph uploads");
+    return failure_check(&context->failure, status, "replacing what a graph uploads");
 }

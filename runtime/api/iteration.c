@@ -48,7 +48,8 @@ static capu_status wait_before_last(capu_context *context)
     if (running < 2) {
         return CAPU_OK;
     }
-    return failure_check(context, lane_wait(oldest->end), "waiting for an earlier iteration");
+    return failure_check(&context->failure, lane_wait(oldest->end),
+                         "waiting for an earlier iteration");
 }
 
 /* Recycles the events of marks on a copy lane that have completed. */
@@ -86,12 +87,13 @@ capu_status iteration_prepare(capu_context *context, const char *call, const cha
 
     if (context->iteration.is_open) {
         return failure_set(
-            context, CAPU_WRONG_ORDER, "%s while an iteration is open: call %s first", call,
-            context->lanes.capture.graph != NULL ? "capu_graph_end" : "capu_iteration_end");
+            &context->failure, CAPU_WRONG_ORDER, "%s while an iteration is open: call %s first",
+            call, context->lanes.capture.graph != NULL ? "capu_graph_end" : "capu_iteration_end");
     }
     interned = names_intern(&context->memory.names, label);
     if (interned == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY, "%s: no memory for the label", call);
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY, "%s: no memory for the label",
+                           call);
     }
     status = wait_before_last(context);
     if (status == CAPU_OK) {
@@ -105,9 +107,9 @@ capu_status iteration_prepare(capu_context *context, const char *call, const cha
     }
     *labelled = label_records_use(&context->plans.labels, interned, context->iteration.number + 1,
                                   context->guided.active);
-    return *labelled != NULL
-               ? CAPU_OK
-               : failure_set(context, CAPU_NO_HOST_MEMORY, "%s: no memory for the label", call);
+    return *labelled != NULL ? CAPU_OK
+                             : failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
+                                           "%s: no memory for the label", call);
 }
 
 void iteration_forget(capu_context *context)
@@ -140,7 +142,7 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
     if (status != CAPU_OK) {
         tracker_cancel(context);
         context->iteration.number--;
-        return failure_check(context, status, "marking the compute stream");
+        return failure_check(&context->failure, status, "marking the compute stream");
     }
     staging_turn(&context->lanes.staging);
     pages_reset_peak(context->memory.pages);
@@ -179,10 +181,11 @@ capu_status iteration_finish(capu_context *context, const char *call)
     capu_status status;
 
     if (!context->iteration.is_open) {
-        return failure_set(context, CAPU_WRONG_ORDER, "%s without capu_iteration_begin", call);
+        return failure_set(&context->failure, CAPU_WRONG_ORDER, "%s without capu_iteration_begin",
+                           call);
     }
     if (context->records.tracker.segment_depth > 0) {
-        return failure_set(context, CAPU_WRONG_ORDER,
+        return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "%s while segment '%s' is open: call capu_segment_end first", call,
                            context->records.tracker.segment);
     }
@@ -204,7 +207,7 @@ capu_status iteration_close(capu_context *context)
     capu_status status = lane_mark(&context->lanes.compute, &position);
 
     if (status != CAPU_OK) {
-        return failure_check(context, status, "marking the compute stream");
+        return failure_check(&context->failure, status, "marking the compute stream");
     }
     planning_end(context->plans.label, context->records.tracker.open);
     tracker_close(context, position);
@@ -233,7 +236,7 @@ capu_status capu_iteration_end(capu_context *context)
     }
     if (context->lanes.capture.graph != NULL) {
         return failure_set(
-            context, CAPU_WRONG_ORDER,
+            &context->failure, CAPU_WRONG_ORDER,
             "capu_iteration_end while an iteration is captured: call capu_graph_end");
     }
     status = iteration_finish(context, "capu_iteration_end");

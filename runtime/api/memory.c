@@ -37,7 +37,7 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
         status = tracker_mark_end(context, &tensor->used);
     }
     contents_define(context, tensor);
-    return failure_check(context, status, "clearing fresh memory");
+    return failure_check(&context->failure, status, "clearing fresh memory");
 }
 
 /* The address that the previous iteration under this label gave to this allocation; NULL: none. */
@@ -102,7 +102,7 @@ static capu_status take_slot(capu_context *context, size_t bytes, void **address
         }
         status = slabs_take(context->memory.slabs, bytes, address);
     }
-    return failure_check(context, status, "taking memory for a small tensor");
+    return failure_check(&context->failure, status, "taking memory for a small tensor");
 }
 
 /* Makes a freed allocation of one tensor a new one, without a description. */
@@ -111,7 +111,8 @@ static capu_status revive(capu_context *context, struct allocation *allocation)
     struct tensor *tensor = allocation->first;
 
     if (tensors_add(&context->memory.tensors, tensor) != CAPU_OK) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to note an allocation");
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
+                           "no memory to note an allocation");
     }
     allocation->is_freed = false;
     tensor->name = NULL;
@@ -189,12 +190,12 @@ static capu_status take_range(capu_context *context, uint64_t bytes, size_t page
         status = ranges_take(context->memory.ranges, page_count, &address);
     }
     if (status != CAPU_OK) {
-        return failure_set(context, status, "no addresses for %s", size_text(bytes).text);
+        return failure_set(&context->failure, status, "no addresses for %s", size_text(bytes).text);
     }
     status = allocation_create(context, address, bytes, page_count, allocation);
     if (status != CAPU_OK) {
         ranges_give(context->memory.ranges, address, page_count, false);
-        return failure_set(context, status, "no memory to note an allocation");
+        return failure_set(&context->failure, status, "no memory to note an allocation");
     }
     return CAPU_OK;
 }
@@ -205,7 +206,7 @@ static capu_status map_at_once(capu_context *context, struct allocation *allocat
     capu_status status = pager_make_room(context, allocation->page_count);
 
     if (status == CAPU_OVER_BUDGET) {
-        failure_set(context, status,
+        failure_set(&context->failure, status,
                     "%s do not fit: %zu of %zu pages are taken, and mode off evicts nothing",
                     size_text(allocation->bytes).text, pages_out(context->memory.pages),
                     pages_limit(context->memory.pages));
@@ -225,13 +226,14 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
     }
     page_bytes = pages_bytes_each(context->memory.pages);
     if (address == NULL) {
-        return failure_set(context, CAPU_INVALID, "capu_malloc: no place for the address");
+        return failure_set(&context->failure, CAPU_INVALID,
+                           "capu_malloc: no place for the address");
     }
     if (bytes == 0) {
-        return failure_set(context, CAPU_ZERO_BYTES, "capu_malloc of zero bytes");
+        return failure_set(&context->failure, CAPU_ZERO_BYTES, "capu_malloc of zero bytes");
     }
     if (bytes > INT64_MAX / 2) {
-        return failure_set(context, CAPU_TOO_LARGE, "capu_malloc of %zu bytes", bytes);
+        return failure_set(&context->failure, CAPU_TOO_LARGE, "capu_malloc of %zu bytes", bytes);
     }
     if (bytes < context->settings.config.slab_threshold_bytes) {
         status = take_slot(context, bytes, &slot);
@@ -239,7 +241,7 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
             status = allocation_create(context, slot, bytes, 0, &allocation);
             if (status != CAPU_OK) {
                 slabs_give(context->memory.slabs, slot);
-                failure_set(context, status, "no memory to note an allocation");
+                failure_set(&context->failure, status, "no memory to note an allocation");
             }
         }
     } else {

@@ -50,7 +50,7 @@ static capu_status clear_added(capu_context *context, struct tensor *tensor, uin
     if (status == CAPU_OK) {
         order_used(tensor, tensor->written);
     }
-    return failure_check(context, status, "clearing fresh memory");
+    return failure_check(&context->failure, status, "clearing fresh memory");
 }
 
 static void set_bytes(capu_context *context, struct allocation *allocation, uint64_t bytes)
@@ -91,7 +91,8 @@ static capu_status divide(capu_context *context, const struct allocation *old, v
     }
     sizes = calloc(count, sizeof(*sizes));
     if (sizes == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY, "capu_realloc: no memory for the pieces");
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
+                           "capu_realloc: no memory for the pieces");
     }
     count = 0;
     for (const struct tensor *tensor = old->first; tensor != NULL; tensor = tensor->next) {
@@ -167,13 +168,14 @@ capu_status capu_realloc(capu_context *context, void *old, size_t bytes, void **
         return status;
     }
     if (address == NULL) {
-        return failure_set(context, CAPU_INVALID, "capu_realloc: no place for the address");
+        return failure_set(&context->failure, CAPU_INVALID,
+                           "capu_realloc: no place for the address");
     }
     if (old == NULL) {
         return capu_malloc(context, bytes, address);
     }
     if (bytes == 0) {
-        return failure_set(context, CAPU_ZERO_BYTES, "capu_realloc to zero bytes");
+        return failure_set(&context->failure, CAPU_ZERO_BYTES, "capu_realloc to zero bytes");
     }
     status = lookup_allocation(context, old, "capu_realloc", &allocation);
     if (status != CAPU_OK) {

@@ -17,7 +17,7 @@ static capu_status last_use(capu_context *context, const struct allocation *allo
 {
     *used = (struct lane_position){0};
     if (!context->settings.is_tracking || allocation->edge_pages != NULL) {
-        return failure_check(context, tracker_mark_end(context, used),
+        return failure_check(&context->failure, tracker_mark_end(context, used),
                              "marking the compute stream");
     }
     for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {

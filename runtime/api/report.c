@@ -31,10 +31,10 @@ capu_status capu_report_get(capu_context *context, capu_report *report)
         return status;
     }
     if (report == NULL) {
-        return failure_set(context, CAPU_INVALID, "capu_report_get: `report` is NULL");
+        return failure_set(&context->failure, CAPU_INVALID, "capu_report_get: `report` is NULL");
     }
     if (!context->settings.is_tracking) {
-        return failure_set(context, CAPU_UNSUPPORTED,
+        return failure_set(&context->failure, CAPU_UNSUPPORTED,
                            "capu_report_get: in mode off there are records only if a report file, "
                            "a trace file or strict mode asks for them");
     }
@@ -43,13 +43,13 @@ capu_status capu_report_get(capu_context *context, capu_report *report)
         return status;
     }
     if (context->records.tracker.newest == NULL) {
-        return failure_set(context, CAPU_NOT_READY,
+        return failure_set(&context->failure, CAPU_NOT_READY,
                            "capu_report_get: no iteration has finished yet; call "
                            "capu_synchronize to wait for the last one");
     }
     if (!struct_write(report, report->size, &context->records.tracker.newest->report,
                       sizeof(capu_report))) {
-        return failure_set(context, CAPU_WRONG_STRUCT,
+        return failure_set(&context->failure, CAPU_WRONG_STRUCT,
                            "capu_report_get: a capu_report of %zu bytes; this library's has %zu: "
                            "start it with CAPU_REPORT_INIT",
                            report->size, sizeof(capu_report));
@@ -260,10 +260,10 @@ capu_status capu_traffic_get(capu_context *context, capu_traffic *traffic)
         return status;
     }
     if (traffic == NULL) {
-        return failure_set(context, CAPU_INVALID, "capu_traffic_get: `traffic` is NULL");
+        return failure_set(&context->failure, CAPU_INVALID, "capu_traffic_get: `traffic` is NULL");
     }
     if (!struct_write(traffic, traffic->size, &context->records.traffic.totals, sizeof(*traffic))) {
-        return failure_set(context, CAPU_WRONG_STRUCT,
+        return failure_set(&context->failure, CAPU_WRONG_STRUCT,
                            "a capu_traffic of %zu bytes; this library's is %zu", traffic->size,
                            sizeof(*traffic));
     }
@@ -468,12 +468,12 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
         return status;
     }
     if (file == NULL) {
-        return failure_set(context, CAPU_INVALID, "capu_memory_print: `file` is NULL");
+        return failure_set(&context->failure, CAPU_INVALID, "capu_memory_print: `file` is NULL");
     }
     holders.page_bytes = pages_bytes_each(context->memory.pages);
     holders.list = malloc((context->memory.tensors.live_count + 1) * sizeof(*holders.list));
     if (holders.list == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY,
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
                            "capu_memory_print: no memory to list the tensors");
     }
     tensors_each(&context->memory.tensors, collect, &holders);
@@ -490,7 +490,7 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
     print_slabs(context, file);
     print_holders(context, &holders, file);
     free(holders.list);
-    return fflush(file) == 0 && !ferror(file)
-               ? CAPU_OK
-               : failure_set(context, CAPU_FILE_FAILED, "capu_memory_print: writing failed");
+    return fflush(file) == 0 && !ferror(file) ? CAPU_OK
+                                              : failure_set(&context->failure, CAPU_FILE_FAILED,
+                                                            "capu_memory_print: writing failed");
 }

@@ -9,35 +9,37 @@
 static capu_status read_op(capu_context *context, const capu_op *from, bool needs_run, capu_op *op)
 {
     if (from == NULL) {
-        return failure_set(context, CAPU_INVALID, "no op was given");
+        return failure_set(&context->failure, CAPU_INVALID, "no op was given");
     }
     if (!struct_read(op, sizeof(*op), from, from->size)) {
-        return failure_set(context, CAPU_WRONG_STRUCT,
+        return failure_set(&context->failure, CAPU_WRONG_STRUCT,
                            "a capu_op of %zu bytes; this library's is %zu", from->size,
                            sizeof(*op));
     }
     if (op->name == NULL || op->name[0] == '\0') {
-        return failure_set(context, CAPU_INVALID, "an op has no name");
+        return failure_set(&context->failure, CAPU_INVALID, "an op has no name");
     }
     if (needs_run && op->run == NULL) {
-        return failure_set(context, CAPU_INVALID, "op '%s' has no run function", op->name);
+        return failure_set(&context->failure, CAPU_INVALID, "op '%s' has no run function",
+                           op->name);
     }
     if (op->operand_count > CAPU_OPERAND_COUNT_MAX) {
-        return failure_set(context, CAPU_INVALID, "op '%s' has %zu operands: at most %d", op->name,
-                           op->operand_count, CAPU_OPERAND_COUNT_MAX);
+        return failure_set(&context->failure, CAPU_INVALID, "op '%s' has %zu operands: at most %d",
+                           op->name, op->operand_count, CAPU_OPERAND_COUNT_MAX);
     }
     if ((op->operand_count > 0 && op->operands == NULL) ||
         (op->argument_bytes > 0 && op->arguments == NULL)) {
-        return failure_set(context, CAPU_INVALID, "op '%s' has a count but no array", op->name);
+        return failure_set(&context->failure, CAPU_INVALID, "op '%s' has a count but no array",
+                           op->name);
     }
     if ((op->flags & ~(uint32_t)CAPU_OP_NOT_REPLAYABLE) != 0 || op->reserved != 0) {
-        return failure_set(context, CAPU_INVALID,
+        return failure_set(&context->failure, CAPU_INVALID,
                            "op '%s' has unknown flags 0x%x, or reserved %u is not 0", op->name,
                            op->flags, op->reserved);
     }
     op->name = names_intern(&context->memory.names, op->name);
     if (op->name == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for an op's name");
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY, "no memory for an op's name");
     }
     return CAPU_OK;
 }
@@ -92,8 +94,8 @@ capu_status capu_access_begin(capu_context *context, const capu_op *op)
     call = call_of(&copy, CALL_ACCESS);
     status = issue_begin(context, &call, &is_planned);
     if (status == CAPU_OK && context->lanes.device->capabilities.runs_on_stream) {
-        status =
-            failure_check(context, lane_synchronize(&context->lanes.compute), "waiting for access");
+        status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
+                               "waiting for access");
         if (status != CAPU_OK) {
             issue_end(context, CALL_ACCESS, is_planned, status);
         }
@@ -111,7 +113,8 @@ capu_status capu_access_end(capu_context *context)
         return status;
     }
     if (!context->in_access) {
-        return failure_set(context, CAPU_WRONG_ORDER, "capu_access_end without capu_access_begin");
+        return failure_set(&context->failure, CAPU_WRONG_ORDER,
+                           "capu_access_end without capu_access_begin");
     }
     context->in_access = false;
     return issue_end(context, CALL_ACCESS, context->access_is_planned, CAPU_OK);
@@ -126,15 +129,16 @@ capu_status capu_segment_begin(capu_context *context, const char *name)
         return status;
     }
     if (name == NULL || name[0] == '\0') {
-        return failure_set(context, CAPU_INVALID, "a segment has no name");
+        return failure_set(&context->failure, CAPU_INVALID, "a segment has no name");
     }
     if (!context->iteration.is_open) {
-        return failure_set(context, CAPU_WRONG_ORDER, "segment '%s' begins outside an iteration",
-                           name);
+        return failure_set(&context->failure, CAPU_WRONG_ORDER,
+                           "segment '%s' begins outside an iteration", name);
     }
     interned = names_intern(&context->memory.names, name);
     if (interned == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a segment's name");
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
+                           "no memory for a segment's name");
     }
     if (context->records.tracker.segment_depth++ == 0) {
         context->records.tracker.segment = interned;
@@ -150,7 +154,7 @@ capu_status capu_segment_end(capu_context *context)
         return status;
     }
     if (context->records.tracker.segment_depth == 0) {
-        return failure_set(context, CAPU_WRONG_ORDER,
+        return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "capu_segment_end without capu_segment_begin");
     }
     if (--context->records.tracker.segment_depth == 0) {

@@ -142,12 +142,12 @@ static capu_status map_edge(capu_context *context, struct split *split, size_t p
     }
     status = pages_take(context->memory.pages, 1, &taken);
     if (status != CAPU_OK) {
-        return failure_check(context, status, "taking a page that two tensors share");
+        return failure_check(&context->failure, status, "taking a page that two tensors share");
     }
     status = device_map(context->lanes.device, page_address(split, page), &taken, 1);
     if (status != CAPU_OK) {
         pages_give(context->memory.pages, &taken, 1);
-        return failure_check(context, status, "mapping a page that two tensors share");
+        return failure_check(&context->failure, status, "mapping a page that two tensors share");
     }
     TRACKER_ADD(context, map_count, 1);
     *edge = taken;
@@ -156,7 +156,7 @@ static capu_status map_edge(capu_context *context, struct split *split, size_t p
         status = device_fill(context->lanes.device, context->lanes.compute.stream,
                              page_address(split, page), 0, split->page_bytes);
     }
-    return failure_check(context, status, "clearing a page that two tensors share");
+    return failure_check(&context->failure, status, "clearing a page that two tensors share");
 }
 
 /* Takes and maps the new edge pages of a tensor that is not mapped. On failure none is mapped. */
@@ -218,7 +218,7 @@ static capu_status remap(capu_context *context, struct split *split)
         status = device_unmap(context->lanes.device, old->span, old->page_count);
     }
     if (status != CAPU_OK) {
-        return failure_check(context, status, "splitting a tensor");
+        return failure_check(&context->failure, status, "splitting a tensor");
     }
     while (done < old->page_count) {
         size_t count = run_length(split, done);
@@ -233,11 +233,11 @@ static capu_status remap(capu_context *context, struct split *split)
     if (status == CAPU_OK) {
         return CAPU_OK;
     }
-    status = failure_check(context, status, "splitting a tensor");
+    status = failure_check(&context->failure, status, "splitting a tensor");
     if ((done > 0 && device_unmap(context->lanes.device, old->span, done) != CAPU_OK) ||
         device_map(context->lanes.device, old->span, old->pages, old->page_count) != CAPU_OK) {
-        context->lost = CAPU_DEVICE_LOST;
-        return failure_set(context, CAPU_DEVICE_LOST,
+        context->failure.lost = CAPU_DEVICE_LOST;
+        return failure_set(&context->failure, CAPU_DEVICE_LOST,
                            "capu_split: the memory of '%s' could not be mapped again; the context "
                            "is lost",
                            lookup_name(context, old));
@@ -309,7 +309,8 @@ static capu_status index_parts(capu_context *context, struct split *split)
     for (size_t i = 1; i < split->into.count; i++) {
         if (tensors_add(&context->memory.tensors, split->parts[i]) != CAPU_OK) {
             reindex_old(context, split, i);
-            return failure_set(context, CAPU_NO_HOST_MEMORY, "capu_split: no memory for the index");
+            return failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
+                               "capu_split: no memory for the index");
         }
     }
     return CAPU_OK;
@@ -401,7 +402,7 @@ static capu_status recall(capu_context *context, struct tensor *tensor)
         status = tracker_reserve(context, 1, 0, 0);
         status = status == CAPU_OK
                      ? pager_bring(context, tensor, true)
-                     : failure_set(context, status, "capu_split: no memory to record it");
+                     : failure_set(&context->failure, status, "capu_split: no memory to record it");
     }
     return status;
 }
@@ -439,7 +440,7 @@ static capu_status carry_out(capu_context *context, struct split *split)
     }
     if (status != CAPU_OK) {
         discard_parts(split);
-        return failure_set(context, status, "capu_split: no memory for the pieces");
+        return failure_set(&context->failure, status, "capu_split: no memory for the pieces");
     }
     status = prepare_recovery(context, split);
     if (status == CAPU_OK) {
@@ -477,7 +478,7 @@ capu_status split_tensor(capu_context *context, struct tensor *tensor, struct sp
 
     context_note_layout(context, tensor);
     status = split.parts != NULL ? carry_out(context, &split)
-                                 : failure_set(context, CAPU_NO_HOST_MEMORY,
+                                 : failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
                                                "capu_split: no memory for the pieces");
 
     free(split.parts);

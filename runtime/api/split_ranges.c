@@ -18,7 +18,8 @@ static capu_status split_at(capu_context *context, struct tensor *tensor, void *
     capu_status status = CAPU_OK;
 
     if (starts == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY, "capu_split: no memory for the pieces");
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
+                           "capu_split: no memory for the pieces");
     }
     if (at > first) {
         starts[into.count++] = first;
@@ -51,8 +52,9 @@ struct ranges_named {
 static capu_status fail_crossing(capu_context *context, const struct ranges_named *named,
                                  size_t index, const void *address, struct tensor *tensor)
 {
-    return failure_set(context, CAPU_OUT_OF_RANGE, "%s: %zu bytes at %p cross the end of '%s'",
-                       named->call, named->sizes[index], address, lookup_name(context, tensor));
+    return failure_set(&context->failure, CAPU_OUT_OF_RANGE,
+                       "%s: %zu bytes at %p cross the end of '%s'", named->call,
+                       named->sizes[index], address, lookup_name(context, tensor));
 }
 
 /* Whether there are ranges, none of them is empty, and all lie in one allocation. */
@@ -64,7 +66,7 @@ static capu_status check_ranges(capu_context *context, const struct ranges_named
     capu_status status;
 
     if (named->count == 0 || named->sizes == NULL) {
-        return failure_set(context, CAPU_INVALID, "%s: no sizes were given", named->call);
+        return failure_set(&context->failure, CAPU_INVALID, "%s: no sizes were given", named->call);
     }
     status = lookup_tensor(context, named->address, named->call, &tensor);
     if (status != CAPU_OK) {
@@ -74,8 +76,9 @@ static capu_status check_ranges(capu_context *context, const struct ranges_named
     left = allocation->bytes - (uint64_t)(named->address - (unsigned char *)allocation->address);
     for (size_t i = 0; i < named->count; i++) {
         if (named->sizes[i] == 0) {
-            return failure_set(context, CAPU_ZERO_BYTES, "%s of zero bytes (size %zu of %zu)",
-                               named->call, i + 1, named->count);
+            return failure_set(&context->failure, CAPU_ZERO_BYTES,
+                               "%s of zero bytes (size %zu of %zu)", named->call, i + 1,
+                               named->count);
         }
         if (named->sizes[i] > left) {
             const unsigned char *end = (unsigned char *)allocation->address + allocation->bytes;

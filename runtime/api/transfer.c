@@ -45,7 +45,7 @@ static capu_status check_range(capu_context *context, const char *call, const vo
     left = allocation->bytes -
            (uint64_t)((const unsigned char *)address - (unsigned char *)allocation->address);
     if (*bytes > left) {
-        return failure_set(context, CAPU_OUT_OF_RANGE,
+        return failure_set(&context->failure, CAPU_OUT_OF_RANGE,
                            "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of the "
                            "allocation",
                            call, (unsigned long long)*bytes, address, lookup_name(context, *first),
@@ -94,7 +94,7 @@ static capu_status fill(capu_context *context, const void *from, const void *to)
     if (bytes == 0) {
         return CAPU_OK;
     }
-    return failure_check(context,
+    return failure_check(&context->failure,
                          device_fill(context->lanes.device, context->lanes.compute.stream,
                                      (void *)(uintptr_t)from, 0, bytes),
                          "filling device memory with zeros");
@@ -120,8 +120,8 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     if (status == CAPU_OK && tensor->span_bytes != tensor->bytes &&
         tracker_mark_end(context, &tensor->used) != CAPU_OK) {
         capture_give_up(context, "zeros cannot be marked");
-        status =
-            failure_check(context, lane_synchronize(&context->lanes.compute), "waiting for zeros");
+        status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
+                               "waiting for zeros");
     }
     if (status != CAPU_OK) {
         return status;
@@ -201,10 +201,10 @@ static capu_status check_transfer(capu_context *context, const char *call, const
         return status;
     }
     if (bytes == 0) {
-        return failure_set(context, CAPU_ZERO_BYTES, "%s of zero bytes", call);
+        return failure_set(&context->failure, CAPU_ZERO_BYTES, "%s of zero bytes", call);
     }
     if (to == NULL || from == NULL) {
-        return failure_set(context, CAPU_INVALID, "%s: no address was given", call);
+        return failure_set(&context->failure, CAPU_INVALID, "%s: no address was given", call);
     }
     return CAPU_OK;
 }
@@ -285,7 +285,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
         status = CAPU_NO_HOST_MEMORY;
     }
     if (status != CAPU_OK) {
-        return failure_check(context, status, "reading a host copy");
+        return failure_check(&context->failure, status, "reading a host copy");
     }
     read_extents(part, to);
     context->operands.has_waited = false;
@@ -337,9 +337,10 @@ capu_status capu_download(capu_context *context, void *to, const void *from, siz
 {
     capu_status status = start_download(context, "capu_download", to, from, bytes);
 
-    return status != CAPU_OK ? status
-                             : failure_check(context, lane_synchronize(&context->lanes.compute),
-                                             "waiting for a download");
+    return status != CAPU_OK
+               ? status
+               : failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
+                               "waiting for a download");
 }
 
 capu_status capu_copy(capu_context *context, void *to, const void *from, size_t bytes)
@@ -365,7 +366,7 @@ capu_status capu_copy(capu_context *context, void *to, const void *from, size_t 
         return status;
     }
     if ((uintptr_t)to < (uintptr_t)from + bytes && (uintptr_t)from < (uintptr_t)to + bytes) {
-        return failure_set(context, CAPU_INVALID, "capu_copy: the ranges overlap");
+        return failure_set(&context->failure, CAPU_INVALID, "capu_copy: the ranges overlap");
     }
     return issue_transfer(context, &call, (struct host_side){0});
 }

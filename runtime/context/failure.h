@@ -13,17 +13,25 @@
 #include "capuchin/context.h"
 #include "device/lane.h"
 
+enum { ERROR_TEXT_BYTES = 1024 };
+
+struct failure {
+    struct device *device;       /* which may fail by itself */
+    capu_status lost;            /* OK, or why the context can no longer be used */
+    char text[ERROR_TEXT_BYTES]; /* the last error */
+};
+
 /* Sets the last error and returns `status`. */
-capu_status failure_set(capu_context *context, capu_status status, const char *format, ...)
+capu_status failure_set(struct failure *failure, capu_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Takes a status of another room and sets the last error: `attempt` says what was attempted. If the
    device itself has failed, the context is lost, and that status is returned. OK passes through. */
-capu_status failure_explain(capu_context *context, capu_status status, const char *attempt);
-static inline capu_status failure_check(capu_context *context, capu_status status,
+capu_status failure_explain(struct failure *failure, capu_status status, const char *attempt);
+static inline capu_status failure_check(struct failure *failure, capu_status status,
                                         const char *attempt)
 {
-    return status == CAPU_OK ? CAPU_OK : failure_explain(context, status, attempt);
+    return status == CAPU_OK ? CAPU_OK : failure_explain(failure, status, attempt);
 }
 
 /* Waits for a lane by whatever means still work: on the way out of a failure, when memory that the

@@ -11,6 +11,7 @@
 #include "capuchin/capuchin.h"
 #include "device/marks.h"
 #include "runtime/context/agent.h"
+#include "runtime/context/failure.h"
 #include "runtime/context/fork_mark.h"
 #include "runtime/context/settings.h"
 #include "runtime/context/structs.h"
@@ -24,8 +25,6 @@
 #include "runtime/tensor/call.h"
 #include "runtime/tensor/memory.h"
 #include "runtime/tensor/tensor_state.h"
-
-enum { ERROR_TEXT_BYTES = 1024 };
 
 /* A tensor that an op touches, after its operands have been resolved and merged. */
 struct access {
@@ -76,11 +75,9 @@ struct operands {
 struct capu_context {
     struct settings settings;
     struct fork_mark fork_mark;
-
+    struct failure failure;
     struct lanes lanes;
-
     struct memory memory;
-
     struct residency residency;
     struct records records;
     struct agent *agent;
@@ -92,9 +89,6 @@ struct capu_context {
     struct plans plans;
     struct guided guided;
     struct graphs graphs;
-
-    capu_status lost; /* OK, or why the context can no longer be used */
-    char error[ERROR_TEXT_BYTES];
 };
 
 /* Every public call begins with this: OK, or the status of a lost context; INVALID without one,

@@ -34,7 +34,7 @@ static capu_status follow_previous(capu_context *context, const struct guide *gu
     for (uint32_t i = 0; i < previous.count && status == CAPU_OK; i++) {
         status = order_all(lane, tensor_at(context, guide->previous[previous.first + i]));
     }
-    return failure_check(context, status, "ordering work after a page's last use");
+    return failure_check(&context->failure, status, "ordering work after a page's last use");
 }
 
 /* A tensor takes its pages. */
@@ -62,8 +62,9 @@ static capu_status give_pages(capu_context *context, struct tensor *tensor, bool
     capu_status status = CAPU_OK;
 
     if (bound->is_arriving) {
-        status = failure_check(context, lane_follow(&context->lanes.compute, tensor->ready),
-                               "giving pages up");
+        status =
+            failure_check(&context->failure, lane_follow(&context->lanes.compute, tensor->ready),
+                          "giving pages up");
         bound->is_arriving = status != CAPU_OK;
     }
     if (status == CAPU_OK) {
@@ -181,7 +182,7 @@ static capu_status drop(capu_context *context, const struct guide_item *item)
 static capu_status bring(capu_context *context, struct tensor *tensor)
 {
     capu_status status =
-        failure_check(context, order_all(&context->lanes.h2d, tensor), "ordering a copy");
+        failure_check(&context->failure, order_all(&context->lanes.h2d, tensor), "ordering a copy");
 
     if (status == CAPU_OK) {
         status = take_pages(context, tensor);
@@ -264,8 +265,8 @@ static capu_status prefetch(capu_context *context, const struct guide *guide,
     }
     status = follow_previous(context, guide, item->previous, &context->lanes.h2d);
     if (status == CAPU_OK) {
-        status =
-            failure_check(context, lane_follow(&context->lanes.h2d, newest), "ordering a copy");
+        status = failure_check(&context->failure, lane_follow(&context->lanes.h2d, newest),
+                               "ordering a copy");
     }
     return status == CAPU_OK ? bring(context, tensor) : status;
 }
@@ -278,7 +279,7 @@ static capu_status follow_copies(capu_context *context, struct tensor *tensor, u
     }
     context->operands.has_waited = context->operands.has_waited ||
                                    (tracker_is_timing(context) && !lane_has_passed(tensor->ready));
-    return failure_check(context, order_access(&context->lanes.compute, tensor, role),
+    return failure_check(&context->failure, order_access(&context->lanes.compute, tensor, role),
                          "ordering an op after a copy");
 }
 
@@ -537,7 +538,7 @@ capu_status executor_begin(capu_context *context, bool *is_planned)
     if (status == CAPU_OK) {
         return CAPU_OK;
     }
-    return context->lost != CAPU_OK ? context->lost : leave_guide(context);
+    return context->failure.lost != CAPU_OK ? context->failure.lost : leave_guide(context);
 }
 
 capu_status executor_before_zero(capu_context *context, const struct tensor *tensor)
@@ -573,7 +574,7 @@ capu_status executor_visit(capu_context *context)
     if (status == CAPU_OK && is_served) {
         return CAPU_OK;
     }
-    return context->lost != CAPU_OK ? context->lost : leave_guide(context);
+    return context->failure.lost != CAPU_OK ? context->failure.lost : leave_guide(context);
 }
 
 bool executor_is_followed(const capu_context *context)
@@ -601,7 +602,7 @@ capu_status executor_end(capu_context *context)
         return CAPU_OK;
     }
     /* The op is done: a failure of what the plan has after it costs the plan, not the op. */
-    return context->lost != CAPU_OK ? context->lost : leave_guide(context);
+    return context->failure.lost != CAPU_OK ? context->failure.lost : leave_guide(context);
 }
 
 capu_status executor_finish(capu_context *context)

@@ -20,7 +20,8 @@ static capu_status drain(capu_context *context)
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]) && status == CAPU_OK; i++) {
-        status = failure_check(context, lane_synchronize(lanes[i]), "waiting to change plans");
+        status =
+            failure_check(&context->failure, lane_synchronize(lanes[i]), "waiting to change plans");
     }
     while (status == CAPU_OK && departures_any(context)) {
         status = departures_wait_oldest(context);
@@ -82,7 +83,7 @@ static capu_status bind_tensors(capu_context *context, const struct guide *guide
         tensor = provide_tensor(context, planned);
         context->guided.binding.tensors[i].tensor = tensor;
         if (tensor == NULL || is_kept_too_short(planned, tensor)) {
-            return failure_set(context, CAPU_NOT_READY, "the plan's tensor '%s' is gone",
+            return failure_set(&context->failure, CAPU_NOT_READY, "the plan's tensor '%s' is gone",
                                planned->name != NULL ? planned->name : "");
         }
         tensor->guide_index = i;
@@ -161,12 +162,12 @@ static capu_status bind_pages(capu_context *context, const struct guide *guide)
 
     fresh = malloc((missing + 1) * sizeof(*fresh));
     if (fresh == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to place a plan");
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY, "no memory to place a plan");
     }
     context->operands.stamp++;
     status = pager_make_room(context, missing);
     if (status == CAPU_OK) {
-        status = failure_check(context, pages_take(context->memory.pages, missing, fresh),
+        status = failure_check(&context->failure, pages_take(context->memory.pages, missing, fresh),
                                "taking the plan's pages");
     }
     if (status == CAPU_OK && guide->is_unplaced) {
@@ -201,7 +202,7 @@ static capu_status map_pages(capu_context *context, const struct guide *guide, u
     if (starts_resident || !strict_is_on(context)) {
         status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
     }
-    return failure_check(context, status, "mapping a plan's tensor");
+    return failure_check(&context->failure, status, "mapping a plan's tensor");
 }
 
 static capu_status map_tensor(capu_context *context, const struct guide *guide, uint32_t index)
@@ -250,7 +251,7 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
     ASSERT(context->guided.active == NULL && !context->iteration.is_open);
     if (binding_start(&context->guided.binding, guide) != CAPU_OK ||
         owed_reserve(&context->guided.owed, guide) != CAPU_OK) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to install a plan");
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY, "no memory to install a plan");
     }
     status = drain(context);
     drained = device_now_ns(context->lanes.device);

@@ -39,7 +39,7 @@ void recovery_note_freed(capu_context *context, const struct tensor *tensor)
 /* Why a tensor cannot be recomputed; fail_read says more for the program. */
 static capu_status fail_lost(capu_context *context, struct tensor *tensor, const char *why)
 {
-    return failure_set(context, CAPU_CONTENTS_LOST, "'%s' cannot be recomputed: %s",
+    return failure_set(&context->failure, CAPU_CONTENTS_LOST, "'%s' cannot be recomputed: %s",
                        lookup_name(context, tensor), why);
 }
 
@@ -72,10 +72,10 @@ static capu_status fail_read(capu_context *context, size_t operand, struct tenso
     bool has_label = label[0] != '\0';
     char why[ERROR_TEXT_BYTES / 2];
 
-    memcpy(why, context->error, sizeof(why));
+    memcpy(why, context->failure.text, sizeof(why));
     why[sizeof(why) - 1] = '\0';
     return failure_set(
-        context, CAPU_CONTENTS_LOST,
+        &context->failure, CAPU_CONTENTS_LOST,
         "op '%s', operand %zu of %zu, reads '%s', which the plan for %s%s%s has discarded: the "
         "iteration that the plan was made from did not read it again. %s. From now on, plans for "
         "this label keep such contents. To avoid the failure, give iterations of another kind a "
@@ -180,7 +180,7 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
             status = shelter(context, tensor);
         }
         if (status == CAPU_OK && access_add(context, tensor, access->role) != CAPU_OK) {
-            status = failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a replay");
+            status = failure_set(&context->failure, CAPU_NO_HOST_MEMORY, "no memory for a replay");
         }
     }
     return status;
@@ -216,8 +216,8 @@ static capu_status fail_replay(capu_context *context, uint32_t wanted, capu_stat
 {
     char why[ERROR_TEXT_BYTES];
 
-    memcpy(why, context->error, sizeof(why));
-    return failure_set(context, status,
+    memcpy(why, context->failure.text, sizeof(why));
+    return failure_set(&context->failure, status,
                        "'%s' must be recomputed, since this iteration has left its plan: %s",
                        lookup_name(context, context->guided.binding.tensors[wanted].tensor), why);
 }
@@ -250,7 +250,7 @@ static capu_status recover(capu_context *context, uint32_t wanted)
         }
         status = run_again(context, owed->entries[top].maker - 1);
         if (status != CAPU_OK) {
-            return context->lost != CAPU_OK ? status : fail_replay(context, top, status);
+            return context->failure.lost != CAPU_OK ? status : fail_replay(context, top, status);
         }
     }
     return CAPU_OK;
@@ -267,7 +267,7 @@ static capu_status recover_owed(capu_context *context)
             capu_status status = recover(context, i);
 
             /* What the plan gave up for good is recomputed if possible. */
-            if (status != CAPU_OK && (is_owed || context->lost != CAPU_OK)) {
+            if (status != CAPU_OK && (is_owed || context->failure.lost != CAPU_OK)) {
                 return status;
             }
         }
@@ -381,7 +381,7 @@ capu_status recovery_before_fixed(capu_context *context, size_t page_count)
             status = recover(context, i);
         }
         /* Dead contents are only kept readable as far as that is possible. */
-        if (context->lost != CAPU_OK ||
+        if (context->failure.lost != CAPU_OK ||
             (status != CAPU_OK && status != CAPU_CONTENTS_LOST && is_needed)) {
             return status;
         }
@@ -421,7 +421,7 @@ capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
     /* The iteration may still read all that is dead. What cannot be recomputed stays lost. */
     for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
         if (owed_is_lost(context, i) && recover(context, i) != CAPU_OK) {
-            status = context->lost;
+            status = context->failure.lost;
         }
     }
     return status != CAPU_OK ? status : recovery_finish(context);

@@ -30,7 +30,8 @@ static capu_status clear_ranges(capu_context *context, const struct guide *guide
 static capu_status enqueue(capu_context *context, const struct guide *guide, uint32_t number)
 {
     const struct guide_op *op = &guide->ops[number];
-    capu_status status = failure_check(context, clear_ranges(context, guide, op), op->call.name);
+    capu_status status =
+        failure_check(&context->failure, clear_ranges(context, guide, op), op->call.name);
 
     status = status == CAPU_OK ? strict_watch_replay_begin(context, guide, op) : status;
     if (status == CAPU_OK) {
@@ -121,7 +122,8 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
 
     ASSERT(number < guide->op_count);
     ASSERT_INTERNAL(has_operands(context, guide, op));
-    status = failure_check(context, tracker_mark_begin(context, &start), "marking a replay");
+    status =
+        failure_check(&context->failure, tracker_mark_begin(context, &start), "marking a replay");
     if (status == CAPU_OK) {
         has_written = op->cleared.count > 0 || strict_is_on(context);
         status = enqueue(context, guide, number);
@@ -132,7 +134,8 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
             /* The replay runs all the same. Once it has completed, its start can serve as its end.
              */
             capture_give_up(context, "the end of a replay cannot be marked");
-            status = failure_check(context, lane_synchronize(&context->lanes.compute), "a replay");
+            status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
+                                   "a replay");
             end = start;
         }
     }

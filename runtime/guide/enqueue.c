@@ -17,7 +17,7 @@ capu_status enqueue_stage(capu_context *context, uint64_t bytes, void **memory)
     capu_status status = CAPU_OK;
 
     if (context->lanes.capture.is_open) {
-        return failure_check(context, capture_stage(context, bytes, memory),
+        return failure_check(&context->failure, capture_stage(context, bytes, memory),
                              "taking memory for a graph");
     }
     if (!is_kept && staging_is_full(&context->lanes.staging, bytes)) {
@@ -29,7 +29,7 @@ capu_status enqueue_stage(capu_context *context, uint64_t bytes, void **memory)
     if (status == CAPU_OK) {
         status = staging_take(&context->lanes.staging, bytes, memory);
     }
-    return failure_check(context, status, "taking staging memory");
+    return failure_check(&context->failure, status, "taking staging memory");
 }
 
 /* What a call of the program reads and writes. Without tracking, as far as its operands say. */
@@ -68,7 +68,7 @@ static capu_status copy_in(capu_context *context, struct device_copy copy)
     if (status == CAPU_OK && context->lanes.capture.is_open) {
         status = capture_copied(context, &copy);
     }
-    return failure_check(context, status, "uploading");
+    return failure_check(&context->failure, status, "uploading");
 }
 
 /* Copies the caller's bytes into memory of the library, which is kept or staging memory, and from
@@ -102,11 +102,11 @@ static capu_status fail_run(capu_context *context, const struct call *call, bool
                             capu_status status, capu_status answer)
 {
     if (status == CAPU_OP_FAILED && device_failure(context->lanes.device, NULL, 0) == CAPU_OK) {
-        return failure_set(context, CAPU_DEVICE_FAILED,
+        return failure_set(&context->failure, CAPU_DEVICE_FAILED,
                            "op '%s' could not be enqueued%s: its run function returned %s",
                            call->name, is_replay ? " again" : "", capu_status_name(answer));
     }
-    return failure_check(context, status, call->name);
+    return failure_check(&context->failure, status, call->name);
 }
 
 /* `is_repeated`: it is not in the record. */
@@ -159,16 +159,17 @@ capu_status enqueue_transfer(capu_context *context, const struct call *call, str
     case CALL_UPLOAD:
         return upload(context, first, host);
     case CALL_DOWNLOAD:
-        return failure_check(context, device_copy_out(device, stream, host.memory, first, bytes),
+        return failure_check(&context->failure,
+                             device_copy_out(device, stream, host.memory, first, bytes),
                              "downloading");
     case CALL_COPY:
-        return failure_check(context,
+        return failure_check(&context->failure,
                              device_copy_within(device, stream,
                                                 (void *)(uintptr_t)operands[1].address, first,
                                                 bytes),
                              "copying device memory");
     default:
-        return failure_check(context, device_fill(device, stream, first, 0, bytes),
+        return failure_check(&context->failure, device_fill(device, stream, first, 0, bytes),
                              "filling device memory with zeros");
     }
 }

@@ -33,11 +33,11 @@ static void lose(capu_context *context, capu_status status)
     char text[ERROR_TEXT_BYTES / 2] = "";
 
     if (device_failure(context->lanes.device, text, sizeof(text)) != CAPU_OK) {
-        context->lost = device_failure(context->lanes.device, NULL, 0);
+        context->failure.lost = device_failure(context->lanes.device, NULL, 0);
     } else {
-        context->lost = is_discarded ? CAPU_OP_FAILED : status;
+        context->failure.lost = is_discarded ? CAPU_OP_FAILED : status;
     }
-    snprintf(context->error, sizeof(context->error),
+    snprintf(context->failure.text, sizeof(context->failure.text),
              "the work of iteration %llu is lost, since its graph cannot be launched%s: %s",
              (unsigned long long)context->iteration.number,
              is_discarded
@@ -149,7 +149,7 @@ capu_status capture_finish(capu_context *context)
 
     if (status != CAPU_OK) {
         lose(context, status);
-        return context->lost;
+        return context->failure.lost;
     }
     for (size_t i = 0; i < graph->copy_count && !is_updated; i++) {
         graph->copies[i].node = graph->copies[i].fresh_node;

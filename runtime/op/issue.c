@@ -59,7 +59,7 @@ static capu_status begin_untracked(capu_context *context, const struct call *cal
                             (void *)(uintptr_t)operand->address, 0, valid_bytes(context, operand));
         }
     }
-    return failure_check(context, status, "clearing an operand");
+    return failure_check(&context->failure, status, "clearing an operand");
 }
 
 static inline capu_status begin(capu_context *context, const struct call *call, bool *is_planned)
@@ -167,7 +167,7 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
     }
     if (call->kind == CALL_UPLOAD && context->lanes.capture.is_open) {
         status = failure_check(
-            context,
+            &context->failure,
             capture_upload(context,
                            (unsigned char *)(uintptr_t)call->operands[0].address + host.offset,
                            host.bytes, &host.kept),

@@ -98,7 +98,8 @@ static capu_status resolve(capu_context *context, capu_operand *operand)
     capu_status status;
 
     if (operand->role < CAPU_READ || operand->role > CAPU_WRITE_DISCARD || operand->reserved != 0) {
-        return failure_set(context, CAPU_INVALID, "%s: %u is no role, or reserved %u is not 0",
+        return failure_set(&context->failure, CAPU_INVALID,
+                           "%s: %u is no role, or reserved %u is not 0",
                            describe_operand(operands, operand, what, sizeof(what)), operand->role,
                            operand->reserved);
     }
@@ -111,7 +112,7 @@ static capu_status resolve(capu_context *context, capu_operand *operand)
         uint64_t here;
 
         if (tensor == NULL) {
-            return failure_set(context, CAPU_OUT_OF_RANGE,
+            return failure_set(&context->failure, CAPU_OUT_OF_RANGE,
                                "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of "
                                "the allocation",
                                describe_operand(operands, operand, what, sizeof(what)),
@@ -123,7 +124,7 @@ static capu_status resolve(capu_context *context, capu_operand *operand)
         status = add_piece(&context->operands, tensor, is_extended ? tensor->address : at,
                            is_extended ? tensor->bytes : here, operand->role);
         if (status != CAPU_OK) {
-            return failure_set(context, status, "op '%s': no memory for its operands",
+            return failure_set(&context->failure, status, "op '%s': no memory for its operands",
                                operands->name);
         }
         at += here;
@@ -145,7 +146,7 @@ static capu_status check_defined(capu_context *context)
         const struct access *access = &operands->accesses[i];
 
         if (access->is_read && !tensor_is_defined(access->tensor)) {
-            return failure_set(context, CAPU_UNDEFINED_READ,
+            return failure_set(&context->failure, CAPU_UNDEFINED_READ,
                                "op '%s' reads '%s', which has not been written%s", operands->name,
                                lookup_name(context, access->tensor),
                                access->tensor->is_persistent
@@ -211,7 +212,7 @@ static capu_status prepare_pieces(capu_context *context)
                                  piece->address, 0, piece->bytes);
         }
     }
-    return failure_check(context, status, "clearing an operand");
+    return failure_check(&context->failure, status, "clearing an operand");
 }
 
 /* Copies the call with its operands: the caller's list may be gone when the op ends. */
@@ -250,7 +251,8 @@ capu_status operands_check(capu_context *context, const struct call *call)
     capu_status status = keep_call(&context->operands, call);
 
     if (status != CAPU_OK) {
-        return failure_set(context, status, "op '%s': no memory for its operands", call->name);
+        return failure_set(&context->failure, status, "op '%s': no memory for its operands",
+                           call->name);
     }
     return resolve_all(context);
 }
@@ -322,8 +324,8 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
     }
     if (status == CAPU_OK && tracker_reserve(context, operands->access_count, call->operand_count,
                                              operands->piece_count) != CAPU_OK) {
-        status = failure_set(context, CAPU_NO_HOST_MEMORY, "op '%s': no memory to record it",
-                             call->name);
+        status = failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
+                             "op '%s': no memory to record it", call->name);
     }
     if (status == CAPU_OK) {
         status = make_ready(context, is_planned);
@@ -332,7 +334,7 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
         outside_note(context);
     }
     if (status == CAPU_OK) {
-        status = failure_check(context, tracker_mark_begin(context, &operands->start),
+        status = failure_check(&context->failure, tracker_mark_begin(context, &operands->start),
                                "marking the compute stream");
     }
     if (status != CAPU_OK) {
@@ -409,9 +411,9 @@ capu_status operands_end(capu_context *context, bool is_planned)
         capture_give_up(context, "the end of an op cannot be marked");
         status = lane_synchronize(&context->lanes.compute);
         if (status != CAPU_OK) {
-            failure_check(context, status, operands->name);
-            context->lost = context->lost != CAPU_OK ? context->lost : CAPU_DEVICE_LOST;
-            return context->lost;
+            failure_check(&context->failure, status, operands->name);
+            context->failure.lost = context->failure.lost != CAPU_OK ? context->failure.lost : CAPU_DEVICE_LOST;
+            return context->failure.lost;
         }
         end = operands->start;
     }

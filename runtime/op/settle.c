@@ -25,7 +25,7 @@ capu_status settle_work(capu_context *context)
         status = lane_synchronize(lanes[i]);
     }
     if (status != CAPU_OK) {
-        return failure_check(context, status, "waiting for the device");
+        return failure_check(&context->failure, status, "waiting for the device");
     }
     status = settle_records(context);
     if (status == CAPU_OK) {
@@ -65,5 +65,5 @@ capu_status settle_call(capu_context *context)
         }
         settle_work(context);
     }
-    return context->lost;
+    return context->failure.lost;
 }

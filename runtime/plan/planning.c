@@ -29,7 +29,7 @@ static capu_status measure_link(capu_context *context)
     capu_status status = device_choice_measure(context->lanes.device, &context->settings.config,
                                                &context->lanes.link);
 
-    return failure_check(context, status, "measuring the link between device and host");
+    return failure_check(&context->failure, status, "measuring the link between device and host");
 }
 
 capu_status planning_create(capu_context *context, struct plan_keeper **out)
@@ -38,7 +38,7 @@ capu_status planning_create(capu_context *context, struct plan_keeper **out)
     capu_status status;
 
     if (planning == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for planning");
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY, "no memory for planning");
     }
     status = measure_link(context);
     if (status != CAPU_OK) {
@@ -368,7 +368,7 @@ static capu_status wait_for_plan(capu_context *context, const char *label, uint6
     capu_status status = CAPU_OK;
 
     if (job == NULL) {
-        status = failure_check(context, lane_synchronize(&context->lanes.compute),
+        status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
                                "waiting for an iteration to plan for");
         if (status == CAPU_OK) {
             status = tracker_settle(context);
@@ -484,8 +484,8 @@ static capu_status install(capu_context *context, struct plan_cache *plans,
 {
     capu_status status = install_guide(context, entry);
 
-    if (status == CAPU_OK || context->lost != CAPU_OK) {
-        return context->lost;
+    if (status == CAPU_OK || context->failure.lost != CAPU_OK) {
+        return context->failure.lost;
     }
     if (status == CAPU_NOT_READY) {
         /* Its tensors are not what they were: there will be a plan of the next record. */
@@ -494,7 +494,7 @@ static capu_status install(capu_context *context, struct plan_cache *plans,
     }
     entry->failures++;
     if (entry->failures >= FAILURES) {
-        plan_cache_refuse(plans, entry->guide->signature, context->error);
+        plan_cache_refuse(plans, entry->guide->signature, context->failure.text);
         plan_cache_discard(plans, entry);
     }
     return CAPU_OK;

@@ -580,7 +580,7 @@ capu_status tracker_settle(capu_context *context)
         capu_status status = tracker_complete(context, record);
 
         if (status != CAPU_OK) {
-            return failure_check(context, status, "completing an iteration's report");
+            return failure_check(&context->failure, status, "completing an iteration's report");
         }
         context->records.tracker.newest = record;
         traffic_settle(context);

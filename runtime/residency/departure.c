@@ -82,7 +82,7 @@ static capu_status release_span(capu_context *context, struct tensor *tensor)
     }
     status = device_unmap(context->lanes.device, tensor->span, tensor->page_count);
     if (status != CAPU_OK) {
-        return failure_check(context, status, "unmapping memory");
+        return failure_check(&context->failure, status, "unmapping memory");
     }
     TRACKER_ADD(context, unmap_count, 1);
     pages_give(context->memory.pages, tensor->pages, tensor->page_count);
@@ -101,7 +101,7 @@ static capu_status release_edges(capu_context *context, struct allocation *alloc
             capu_status status = device_unmap(context->lanes.device, address, 1);
 
             if (status != CAPU_OK) {
-                return failure_check(context, status, "unmapping memory");
+                return failure_check(&context->failure, status, "unmapping memory");
             }
             TRACKER_ADD(context, unmap_count, 1);
             pages_give(context->memory.pages, &allocation->edge_pages[i], 1);
@@ -179,7 +179,7 @@ capu_status departure_wait(capu_context *context, struct departure *departure)
         capu_status status = lane_wait(departure->after[i]);
 
         if (status != CAPU_OK) {
-            return failure_check(context, status, "waiting for an eviction");
+            return failure_check(&context->failure, status, "waiting for an eviction");
         }
     }
     traffic_host_waited(context, start);
@@ -212,7 +212,8 @@ capu_status departure_reserve(capu_context *context)
     struct departure *departure = departure_take(&context->residency.departures);
 
     if (departure == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to note a freed allocation");
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
+                           "no memory to note a freed allocation");
     }
     departure_recycle(&context->residency.departures, departure);
     return CAPU_OK;

@@ -163,11 +163,11 @@ capu_status leave_uninstall(capu_context *context)
     give_blocks(context, guide);
     forget_parked(context, guide);
     parked_clear(context);
-    status = failure_check(context, status, "unmapping a plan's tensor");
-    if (status != CAPU_OK && context->lost == CAPU_OK) {
-        context->lost = CAPU_DEVICE_LOST;
+    status = failure_check(&context->failure, status, "unmapping a plan's tensor");
+    if (status != CAPU_OK && context->failure.lost == CAPU_OK) {
+        context->failure.lost = CAPU_DEVICE_LOST;
     }
-    return context->lost;
+    return context->failure.lost;
 }
 
 capu_status leave_guide(capu_context *context)

@@ -22,7 +22,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
 
     ASSERT(tensor->state.pages == PAGES_OWN);
     if (departure == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to note an eviction");
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY, "no memory to note an eviction");
     }
     if (is_copied) {
         status = swap_out(context, tensor, true);
@@ -55,7 +55,7 @@ static bool trim_slabs(capu_context *context, bool is_all, capu_status *status)
         slabs_page_count(context->memory.slabs) <= slabs_kept_count(context->memory.slabs)) {
         return false;
     }
-    *status = failure_check(context, lane_synchronize(&context->lanes.compute),
+    *status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
                             "waiting for the last use of small tensors");
     return *status == CAPU_OK && slabs_trim(context->memory.slabs, is_all) > 0;
 }
@@ -90,7 +90,7 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
         } else if (departures_any(context)) {
             status = departures_wait_oldest(context);
         } else if (!trim_slabs(context, true, &status) && status == CAPU_OK) {
-            status = failure_set(context, CAPU_OVER_BUDGET,
+            status = failure_set(&context->failure, CAPU_OVER_BUDGET,
                                  "%zu more pages are needed, and nothing is left to evict: "
                                  "%zu of %zu pages are always resident",
                                  page_count - pages_available(context->memory.pages),
@@ -122,7 +122,7 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
         }
         status = pages_take(context->memory.pages, tensor->page_count, tensor->pages);
     }
-    return failure_check(context, status, "taking device memory");
+    return failure_check(&context->failure, status, "taking device memory");
 }
 
 /* Maps new pages to a span. */
@@ -136,7 +136,7 @@ static capu_status map_span(capu_context *context, struct tensor *tensor)
     status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
     if (status != CAPU_OK) {
         pages_give(context->memory.pages, tensor->pages, tensor->page_count);
-        return failure_check(context, status, "mapping device memory");
+        return failure_check(&context->failure, status, "mapping device memory");
     }
     TRACKER_ADD(context, map_count, 1);
     tensor_state_mapped(tensor);
@@ -162,7 +162,7 @@ static capu_status fill_span(capu_context *context, struct tensor *tensor, unsig
         failure_quiesce(context,
                         &context->lanes.compute); /* no position says when the fill has finished */
     }
-    return failure_check(context, status, "filling device memory");
+    return failure_check(&context->failure, status, "filling device memory");
 }
 
 /* Fills the known zeros of a tensor into its pages. It is an op of its own in the record. */
@@ -181,7 +181,7 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
     size_t op;
 
     if (status != CAPU_OK) {
-        return failure_check(context, status, "marking the compute stream");
+        return failure_check(&context->failure, status, "marking the compute stream");
     }
     status = fill_span(context, tensor, 0);
     if (status != CAPU_OK) {
@@ -198,7 +198,7 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
 static capu_status fetch(capu_context *context, struct tensor *tensor)
 {
     capu_status status =
-        failure_check(context, order_all(&context->lanes.h2d, tensor), "ordering a copy");
+        failure_check(&context->failure, order_all(&context->lanes.h2d, tensor), "ordering a copy");
 
     if (status == CAPU_OK) {
         status = swap_in(context, tensor);

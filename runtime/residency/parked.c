@@ -31,12 +31,13 @@ capu_status parked_create(capu_context *context, const void *address, uint64_t b
     capu_status status = ranges_take_at(context->memory.ranges, at, page_count);
 
     if (status != CAPU_OK) {
-        return failure_set(context, CAPU_NOT_READY, "the addresses at %p are in use", address);
+        return failure_set(&context->failure, CAPU_NOT_READY, "the addresses at %p are in use",
+                           address);
     }
     status = allocation_create(context, at, bytes, page_count, out);
     if (status != CAPU_OK) {
         ranges_give(context->memory.ranges, at, page_count, false);
-        return failure_set(context, status, "no memory to note an allocation");
+        return failure_set(&context->failure, status, "no memory to note an allocation");
     }
     tensors_remove(&context->memory.tensors, (*out)->first);
     (*out)->is_freed = true;

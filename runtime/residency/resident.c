@@ -30,7 +30,7 @@ static capu_status fail_budget(capu_context *context, size_t pages, size_t opera
     uint64_t page_bytes = pages_bytes_each(context->memory.pages);
     char slabs[200];
 
-    return failure_set(context, CAPU_OVER_BUDGET,
+    return failure_set(&context->failure, CAPU_OVER_BUDGET,
                        "op '%s' needs %s of device memory at once (%s for its operands, %s always "
                        "resident%s), and the budget is %s: raise it, or split the op",
                        context->operands.name, size_text(pages * page_bytes).text,
@@ -102,7 +102,7 @@ static capu_status follow_copies(capu_context *context)
 
         status = order_access(&context->lanes.compute, access->tensor, access->role);
     }
-    return failure_check(context, status, "ordering an op after a copy");
+    return failure_check(&context->failure, status, "ordering an op after a copy");
 }
 
 capu_status resident_make_ready(capu_context *context)

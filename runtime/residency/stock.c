@@ -67,7 +67,7 @@ capu_status stock_unmap(capu_context *context, uint32_t index)
     capu_status status = device_unmap(context->lanes.device, tensor->span, tensor->page_count);
 
     if (status != CAPU_OK) {
-        return failure_check(context, status, "unmapping memory");
+        return failure_check(&context->failure, status, "unmapping memory");
     }
     TRACKER_ADD(context, unmap_count, 1);
     leave_queue(context, index);
@@ -100,7 +100,7 @@ static capu_status wait_for(capu_context *context, const struct tensor *tensor)
 
     traffic_host_waited(context, start);
     context->operands.has_waited = true;
-    return failure_check(context, status, "waiting for pages");
+    return failure_check(&context->failure, status, "waiting for pages");
 }
 
 capu_status stock_check(capu_context *context, const struct tensor *tensor, bool *has_room)
@@ -141,7 +141,7 @@ capu_status stock_take(capu_context *context, struct tensor *tensor)
     status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
     if (status != CAPU_OK) {
         stock_fill(context, tensor->pages, tensor->page_count);
-        return failure_check(context, status, "mapping device memory");
+        return failure_check(&context->failure, status, "mapping device memory");
     }
     TRACKER_ADD(context, map_count, 1);
     return CAPU_OK;

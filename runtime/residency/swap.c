@@ -56,13 +56,13 @@ static capu_status no_host_room(capu_context *context, struct tensor *tensor, ca
     struct size_text bytes = size_text(tensor->span_bytes);
 
     if (status == CAPU_HOST_OVER_BUDGET) {
-        return failure_set(context, status,
+        return failure_set(&context->failure, status,
                            "no host memory to evict '%s' to, which has %s: %s of a host budget of "
                            "%s are in use; raise it (CAPUCHIN_HOST_BUDGET), or the device budget",
                            lookup_name(context, tensor), bytes.text, used.text,
                            size_text(context->settings.config.host_budget_bytes).text);
     }
-    return failure_set(context, status,
+    return failure_set(&context->failure, status,
                        "no host memory to evict '%s' to, which has %s: %s are in use",
                        lookup_name(context, tensor), bytes.text, used.text);
 }
@@ -86,7 +86,7 @@ static capu_status make_block_room(capu_context *context, const struct tensor *t
             return uploads_give_way(context) ? CAPU_OK : status;
         }
     }
-    return failure_check(context, lane_wait(oldest), "waiting for host memory");
+    return failure_check(&context->failure, lane_wait(oldest), "waiting for host memory");
 }
 
 /* Takes host memory for a tensor's span. Plans count the latency of a copy once and keep their
@@ -114,7 +114,7 @@ static capu_status take_block(capu_context *context, struct tensor *tensor)
         }
     }
     if (status != CAPU_OK && device_failure(context->lanes.device, NULL, 0) != CAPU_OK) {
-        return failure_check(context, status, "taking host memory");
+        return failure_check(&context->failure, status, "taking host memory");
     }
     if (status != CAPU_OK) {
         return no_host_room(context, tensor, status);
@@ -197,7 +197,7 @@ capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_re
         if (!tensor->keeps_block) {
             host_arena_give(context->memory.arena, &tensor->host, (struct lane_position){0});
         }
-        return failure_check(context, status, "copying a tensor to host memory");
+        return failure_check(&context->failure, status, "copying a tensor to host memory");
     }
     tensor_state_copied_out(tensor);
     traffic_out(context, tensor);
@@ -210,7 +210,7 @@ capu_status swap_in(capu_context *context, struct tensor *tensor)
 
     if (status != CAPU_OK) {
         failure_quiesce(context, &context->lanes.h2d); /* a part may be under way */
-        return failure_check(context, status, "copying a tensor back");
+        return failure_check(&context->failure, status, "copying a tensor back");
     }
     tensor_state_copied_in(tensor);
     traffic_back(context, tensor);

@@ -40,7 +40,7 @@ capu_status strict_map(capu_context *context, struct tensor *tensor)
     if (status == CAPU_OK) {
         TRACKER_ADD(context, map_count, 1);
     }
-    return failure_check(context, status, "handing pages over in strict mode");
+    return failure_check(&context->failure, status, "handing pages over in strict mode");
 }
 
 capu_status strict_poison_mapped(capu_context *context, const struct tensor *tensor)
@@ -54,7 +54,7 @@ capu_status strict_poison_mapped(capu_context *context, const struct tensor *ten
     if (status == CAPU_OK) {
         status = lane_synchronize(&context->lanes.compute);
     }
-    return failure_check(context, status, "handing pages over in strict mode");
+    return failure_check(&context->failure, status, "handing pages over in strict mode");
 }
 
 capu_status strict_unmap(capu_context *context, struct tensor *tensor)
@@ -69,7 +69,7 @@ capu_status strict_unmap(capu_context *context, struct tensor *tensor)
         status = device_unmap(context->lanes.device, tensor->span, tensor->page_count);
         TRACKER_ADD(context, unmap_count, 1);
     }
-    return failure_check(context, status, "giving pages up");
+    return failure_check(&context->failure, status, "giving pages up");
 }
 
 capu_status strict_wait_evicted(capu_context *context, struct departure *departure)
@@ -165,7 +165,7 @@ capu_status strict_poison_outputs(capu_context *context)
             status = poison_access(context, piece->access, piece->address, piece->bytes);
         }
     }
-    return failure_check(context, status, "poisoning the outputs of an op");
+    return failure_check(&context->failure, status, "poisoning the outputs of an op");
 }
 
 capu_status strict_poison_again(capu_context *context, bool is_other)

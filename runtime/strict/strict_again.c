@@ -173,7 +173,7 @@ static capu_status run(capu_context *context, const struct work *work, bool is_o
     status = status == CAPU_OK
                  ? device_open(context->lanes.device, operands->grants, operands->access_count)
                  : status;
-    status = failure_check(context, status, "running an op again in strict mode");
+    status = failure_check(&context->failure, status, "running an op again in strict mode");
     if (status != CAPU_OK) {
         failure_quiesce(context, &context->lanes.compute); /* what is cleared is put back next */
         return status;
@@ -182,7 +182,7 @@ static capu_status run(capu_context *context, const struct work *work, bool is_o
     failure_quiesce(context, &context->lanes.compute);
     device_close(context->lanes.device, &faults);
     if (status == CAPU_OK) {
-        status = failure_check(context, device_failure(context->lanes.device, NULL, 0),
+        status = failure_check(&context->failure, device_failure(context->lanes.device, NULL, 0),
                                "running an op again in strict mode");
     }
     if (status != CAPU_OK) {
@@ -266,10 +266,10 @@ static void note_sums(capu_context *context)
 /* The context is lost: says that it was the second run. */
 static capu_status explain(capu_context *context)
 {
-    char text[sizeof(context->error)];
+    char text[sizeof(context->failure.text)];
 
-    memcpy(text, context->error, sizeof(text));
-    return failure_set(context, context->lost,
+    memcpy(text, context->failure.text, sizeof(text));
+    return failure_set(&context->failure, context->failure.lost,
                        "%.*s (when strict mode ran '%s' again, as it does with replayable ops)",
                        (int)(sizeof(text) / 2), text, context->operands.name);
 }
@@ -289,7 +289,7 @@ capu_status strict_again_run(capu_context *context, const void *arguments, uint6
     if (status == CAPU_OK && finding->breach == STRICT_VARIES) {
         status = find_cause(context, &work, finding);
     }
-    if (context->lost != CAPU_OK) {
+    if (context->failure.lost != CAPU_OK) {
         return explain(context);
     }
     restore(context);
@@ -330,8 +330,8 @@ capu_status strict_again_check(capu_context *context, const struct guide *guide,
             tensor->version == tensor->summed_version &&
             tensor->input_sum == sum_inputs(context, guide, op) &&
             strict_checksum(context, tensor) != tensor->sum) {
-            context->lost = CAPU_OP_FAILED;
-            return failure_set(context, CAPU_OP_FAILED,
+            context->failure.lost = CAPU_OP_FAILED;
+            return failure_set(&context->failure, CAPU_OP_FAILED,
                                "op '%s', run again by the plan, gives other bytes in '%s' than at "
                                "first: what it reads besides its operands has changed since, such "
                                "as host memory that its arguments point to",

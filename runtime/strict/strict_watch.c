@@ -79,7 +79,7 @@ capu_status strict_watch_begin(capu_context *context)
             strict_strangers_show(context);
         }
     }
-    return failure_check(context, status, "opening the operands of an op in strict mode");
+    return failure_check(&context->failure, status, "opening the operands of an op in strict mode");
 }
 
 static const void *page_of(const capu_context *context, const void *address)
@@ -270,27 +270,27 @@ static unsigned long long offset_in(const struct tensor *tensor, const void *add
 static capu_status report_strayed(capu_context *context, const char *name, const char *again,
                                   const struct strict_finding *finding)
 {
-    context->lost = CAPU_OP_FAILED;
+    context->failure.lost = CAPU_OP_FAILED;
     if (finding->tensor == NULL && finding->at == NULL) {
         return failure_set(
-            context, CAPU_OP_FAILED,
+            &context->failure, CAPU_OP_FAILED,
             "op '%s' reads memory that it does not name, in a page of one of its "
             "operands: an operand is missing, or the op went past the end of another",
             name);
     }
     if (finding->tensor == NULL) {
-        return failure_set(context, CAPU_OP_FAILED,
+        return failure_set(&context->failure, CAPU_OP_FAILED,
                            "op '%s'%s touched %p, which is in no tensor: it was freed, or the op "
                            "went past an end",
                            name, again, finding->at);
     }
     if (finding->at == NULL) {
-        return failure_set(context, CAPU_OP_FAILED,
+        return failure_set(&context->failure, CAPU_OP_FAILED,
                            "op '%s'%s touched tensor '%s', which it does not name: what was there "
                            "shows in its results",
                            name, again, lookup_name(context, finding->tensor));
     }
-    return failure_set(context, CAPU_OP_FAILED,
+    return failure_set(&context->failure, CAPU_OP_FAILED,
                        "op '%s'%s touched tensor '%s', offset %llu, which it does not name: an "
                        "operand is missing, or the op went past the end of another",
                        name, again, lookup_name(context, finding->tensor),
@@ -305,7 +305,7 @@ static capu_status report_changed(capu_context *context, const struct strict_fin
         finding->at < (const void *)tensor_end(finding->tensor)) {
         snprintf(where, sizeof(where), ", at offset %llu", offset_in(finding->tensor, finding->at));
     }
-    return failure_set(context, CAPU_INVALID,
+    return failure_set(&context->failure, CAPU_INVALID,
                        "op '%s' has changed '%s', which it says it only reads%s: it updates it, or "
                        "writes past the end of another operand",
                        context->operands.name, lookup_name(context, finding->tensor), where);
@@ -313,7 +313,7 @@ static capu_status report_changed(capu_context *context, const struct strict_fin
 
 static capu_status report_tampered(capu_context *context, const struct strict_finding *finding)
 {
-    return failure_set(context, CAPU_INVALID,
+    return failure_set(&context->failure, CAPU_INVALID,
                        "op '%s', run again, has changed '%s', which replays must leave as it is",
                        context->operands.name,
                        finding->tensor != NULL ? lookup_name(context, finding->tensor) : "");
@@ -331,7 +331,7 @@ capu_status strict_watch_report(capu_context *context, const struct strict_findi
     case STRICT_CHANGED:
         return report_changed(context, finding);
     case STRICT_READ:
-        return failure_set(context, CAPU_INVALID,
+        return failure_set(&context->failure, CAPU_INVALID,
                            "op '%s' reads '%s' before it has written it, which it declares as %s: "
                            "the NaN that was there is in its result '%s' at offset %llu",
                            name, lookup_name(context, finding->tensor),
@@ -339,7 +339,7 @@ capu_status strict_watch_report(capu_context *context, const struct strict_findi
                            lookup_name(context, finding->shows_in),
                            offset_in(finding->shows_in, finding->result));
     case STRICT_DEPENDS:
-        return failure_set(context, CAPU_INVALID,
+        return failure_set(&context->failure, CAPU_INVALID,
                            "op '%s' reads an operand before it has written it, which it declares "
                            "as only written or scratch: with other contents there, its result '%s' "
                            "differs at offset %llu",
@@ -347,7 +347,7 @@ capu_status strict_watch_report(capu_context *context, const struct strict_findi
                            offset_in(finding->tensor, finding->at));
     case STRICT_VARIES:
         return failure_set(
-            context, CAPU_INVALID,
+            &context->failure, CAPU_INVALID,
             "op '%s' is not replayable: run again with the same operands and "
             "arguments, it gives other bytes in '%s', at offset %llu. A plan may run "
             "it again: put seeds into its arguments, or set CAPU_OP_NOT_REPLAYABLE",
@@ -355,7 +355,7 @@ capu_status strict_watch_report(capu_context *context, const struct strict_findi
     case STRICT_TAMPERED:
         return report_tampered(context, finding);
     case STRICT_SKIPPED:
-        return failure_set(context, CAPU_INVALID,
+        return failure_set(&context->failure, CAPU_INVALID,
                            "op '%s' leaves %llu bytes of '%s' unwritten, the first at offset %llu, "
                            "which it says it writes all of",
                            name, (unsigned long long)finding->bytes,
@@ -392,7 +392,8 @@ capu_status strict_watch_replay_begin(capu_context *context, const struct guide 
     if (status == CAPU_OK) {
         status = device_open(context->lanes.device, operands->grants, count);
     }
-    return failure_check(context, status, "opening the operands of a replay in strict mode");
+    return failure_check(&context->failure, status,
+                         "opening the operands of a replay in strict mode");
 }
 
 capu_status strict_watch_replay_end(capu_context *context, const struct guide_op *op)

@@ -14,10 +14,11 @@ static capu_status fail_freed(capu_context *context, const void *address, const 
 
     snprintf(text, sizeof(text), "%p", address); /* which is the name of a tensor without one */
     if (name == NULL || strcmp(name, text) == 0) {
-        return failure_set(context, CAPU_ALREADY_FREED, "%s: %s has been freed", what, text);
+        return failure_set(&context->failure, CAPU_ALREADY_FREED, "%s: %s has been freed", what,
+                           text);
     }
-    return failure_set(context, CAPU_ALREADY_FREED, "%s: '%s' at %s has been freed", what, name,
-                       text);
+    return failure_set(&context->failure, CAPU_ALREADY_FREED, "%s: '%s' at %s has been freed", what,
+                       name, text);
 }
 
 capu_status lookup_tensor(capu_context *context, const void *address, const char *what,
@@ -31,10 +32,11 @@ capu_status lookup_tensor(capu_context *context, const void *address, const char
         return fail_freed(context, address, what);
     }
     if (address == NULL) {
-        return failure_set(context, CAPU_UNKNOWN_ADDRESS, "%s: the address is NULL", what);
+        return failure_set(&context->failure, CAPU_UNKNOWN_ADDRESS, "%s: the address is NULL",
+                           what);
     }
-    return failure_set(context, CAPU_UNKNOWN_ADDRESS, "%s: %p is in no tensor of this context",
-                       what, address);
+    return failure_set(&context->failure, CAPU_UNKNOWN_ADDRESS,
+                       "%s: %p is in no tensor of this context", what, address);
 }
 
 capu_status lookup_allocation(capu_context *context, const void *address, const char *what,
@@ -47,8 +49,9 @@ capu_status lookup_allocation(capu_context *context, const void *address, const 
         return status;
     }
     if (tensor->allocation->address != address) {
-        return failure_set(context, CAPU_UNKNOWN_ADDRESS, "%s: %p lies inside the allocation at %p",
-                           what, address, tensor->allocation->address);
+        return failure_set(&context->failure, CAPU_UNKNOWN_ADDRESS,
+                           "%s: %p lies inside the allocation at %p", what, address,
+                           tensor->allocation->address);
     }
     *allocation = tensor->allocation;
     return CAPU_OK;
