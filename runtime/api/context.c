@@ -8,6 +8,7 @@
 #include "runtime/context/config.h"
 #include "runtime/context/device_choice.h"
 #include "runtime/context/host_memory.h"
+#include "runtime/op/operands.h"
 #include "runtime/op/settle.h"
 #include "runtime/plan/planning.h"
 #include "runtime/record/live_server.h"

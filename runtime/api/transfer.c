@@ -9,6 +9,7 @@
 #include "runtime/follow/executor.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/op/issue.h"
+#include "runtime/op/operands.h"
 #include "runtime/op/settle.h"
 #include "runtime/residency/contents.h"
 #include "runtime/residency/swap.h"

@@ -179,7 +179,7 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
         if (access->role != CAPU_READ && tensor->version != version) {
             status = shelter(context, tensor);
         }
-        if (status == CAPU_OK && access_add(context, tensor, access->role) != CAPU_OK) {
+        if (status == CAPU_OK && access_add(&context->operands, tensor, access->role) != CAPU_OK) {
             status = failure_set(&context->failure, CAPU_NO_HOST_MEMORY, "no memory for a replay");
         }
     }

@@ -5,6 +5,7 @@
 #include "runtime/context/internal.h"
 #include "runtime/follow/executor.h"
 #include "runtime/guide/enqueue.h"
+#include "runtime/op/operands.h"
 #include "runtime/op/settle.h"
 #include "runtime/strict/strict.h"
 #include "runtime/strict/strict_again.h"

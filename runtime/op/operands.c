@@ -7,6 +7,8 @@
  * that cannot run leaves no trace. Then the op is compared with the active guide (executor.h);
  * without a guide, lost contents are recomputed and the tensors are made resident.
  */
+#include "runtime/op/operands.h"
+
 #include "base/array.h"
 #include "runtime/context/failure.h"
 #include "runtime/context/internal.h"
@@ -412,7 +414,8 @@ capu_status operands_end(capu_context *context, bool is_planned)
         status = lane_synchronize(&context->lanes.compute);
         if (status != CAPU_OK) {
             failure_check(&context->failure, status, operands->name);
-            context->failure.lost = context->failure.lost != CAPU_OK ? context->failure.lost : CAPU_DEVICE_LOST;
+            context->failure.lost =
+                context->failure.lost != CAPU_OK ? context->failure.lost : CAPU_DEVICE_LOST;
             return context->failure.lost;
         }
         end = operands->start;

@@ -1,6 +1,6 @@
 /*
- * The tensors that the current op touches, one access for each, however many operands name it.
- * (Their structs are in internal.h.)
+ * The current op, and the tensors that it touches: one access for each, however many operands name
+ * it.
  *
  * Owned by the context's thread.
  */
@@ -8,7 +8,55 @@
 #define CAPU_RUNTIME_ACCESS_H
 
 #include "base/array.h"
-#include "runtime/context/internal.h"
+#include "device/lane.h"
+#include "runtime/tensor/call.h"
+#include "runtime/tensor/tensor_state.h"
+
+/* A tensor that an op touches, after its operands have been resolved and merged. */
+struct access {
+    struct tensor *tensor;
+    uint32_t role;     /* CAPU_READ, CAPU_WRITE, CAPU_UPDATE or CAPU_SCRATCH */
+    bool is_read;      /* some operand reads its contents */
+    bool is_partial;   /* only a part is written: other contents, if any, are kept */
+    uint32_t recorded; /* when the op ends: its role in the record */
+    uint64_t checksum; /* of a tensor that is only read, before the op: strict_watch.c */
+};
+
+/* The part of an operand that lies in one tensor. */
+struct piece {
+    size_t access; /* index into accesses */
+    void *address;
+    uint64_t bytes;
+    uint32_t role; /* as the operand says */
+};
+
+/* The current op. The arrays keep their capacity, so that calls allocate nothing in the long run.
+ */
+struct operands {
+    struct access *accesses;
+    size_t access_count;
+    size_t access_capacity;
+    struct piece *pieces;
+    size_t piece_count;
+    size_t piece_capacity;
+    bool clears;    /* some piece is cleared: CAPU_WRITE_CLEARED */
+    uint64_t stamp; /* counts ops; tensor.in_op.stamp equals it for operands of this op */
+
+    struct call call; /* with its operands in `list` */
+    capu_operand *list;
+    size_t list_capacity;
+    const char *name; /* its name */
+    struct lane_position start;
+    bool has_waited; /* the host waited for room for it, or compute for a copy */
+
+    struct device_grant *grants; /* what it may touch: strict_watch.c */
+    size_t grant_capacity;
+    uint64_t poison_number;      /* of its first access, and the next lower ones: poison.h */
+    uint64_t poison_last;        /* the highest number given out */
+    struct strangers *strangers; /* tensors that share pages with it: strict_strangers.h */
+    unsigned char *saved;        /* what it has written: strict_again.c */
+    size_t saved_capacity;
+};
 
 /* Creates the access of a tensor that the current op has not named yet. NULL: no memory. */
 static inline struct access *access_create(struct operands *operands, struct tensor *tensor)
@@ -35,7 +83,18 @@ static inline struct access *access_of(struct operands *operands, struct tensor 
 }
 
 /* Adds an access that no operand asks for: replays have only accesses. NO_HOST_MEMORY. */
-capu_status access_add(capu_context *context, struct tensor *tensor, uint32_t role);
+static inline capu_status access_add(struct operands *operands, struct tensor *tensor,
+                                     uint32_t role)
+{
+    struct access *access = access_of(operands, tensor);
+
+    if (access == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    access->role = role;
+    access->is_read = role == CAPU_READ;
+    return CAPU_OK;
+}
 
 /* Whether an access needs the present contents of its tensor. */
 static inline bool access_needs_contents(const struct access *access)
