@@ -351,6 +351,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
     }
     context->lanes.device = device;
     context->failure.device = device;
+    context->memory.failure = &context->failure;
     context->settings.config = *config;
     staging_init(&context->lanes.staging, device);
     context->settings.is_page_pinned = config->page_bytes != 0;

@@ -99,7 +99,7 @@ static capu_status keep_from_now_on(capu_context *context, struct tensor *tensor
     memcpy(why, context->failure.text, sizeof(why));
     planning_note_loss(context);
     return failure_set(&context->failure, status, "'%s' is described as persistent too late: %s",
-                       lookup_name(context, tensor), why);
+                       lookup_name(&context->memory, tensor), why);
 }
 
 capu_status capu_tensor_describe(capu_context *context, const void *address,
@@ -115,7 +115,7 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
         status = read_info(context, info, &copy);
     }
     if (status == CAPU_OK) {
-        status = lookup_tensor(context, address, "capu_tensor_describe", &tensor);
+        status = lookup_tensor(&context->memory, address, "capu_tensor_describe", &tensor);
     }
     if (status != CAPU_OK) {
         return status;
@@ -152,11 +152,11 @@ capu_status capu_tensor_query(capu_context *context, const void *address, capu_t
         return failure_set(&context->failure, CAPU_INVALID,
                            "capu_tensor_query: no place for the state");
     }
-    status = lookup_tensor(context, address, "capu_tensor_query", &tensor);
+    status = lookup_tensor(&context->memory, address, "capu_tensor_query", &tensor);
     if (status != CAPU_OK) {
         return status;
     }
-    now.name = lookup_name(context, tensor);
+    now.name = lookup_name(&context->memory, tensor);
     now.address = tensor->address;
     now.bytes = tensor->bytes;
     now.fixed_bytes = tensor->bytes - tensor->span_bytes;
@@ -183,7 +183,7 @@ void *capu_tensor_next(capu_context *context, const void *address)
     struct tensor *tensor;
 
     if (context_usable(context) != CAPU_OK ||
-        lookup_tensor(context, address, "capu_tensor_next", &tensor) != CAPU_OK) {
+        lookup_tensor(&context->memory, address, "capu_tensor_next", &tensor) != CAPU_OK) {
         return NULL;
     }
     return tensor->next != NULL ? tensor->next->address : NULL;

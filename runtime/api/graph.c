@@ -224,7 +224,7 @@ static capu_status check_tensors(const capu_graph *graph)
     if (changed != NULL) {
         return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "the graph cannot be launched: '%s' %s; capture it again",
-                           lookup_name(context, changed), why);
+                           lookup_name(&context->memory, changed), why);
     }
     return CAPU_OK;
 }

@@ -192,7 +192,7 @@ static capu_status take_range(capu_context *context, uint64_t bytes, size_t page
     if (status != CAPU_OK) {
         return failure_set(&context->failure, status, "no addresses for %s", size_text(bytes).text);
     }
-    status = allocation_create(context, address, bytes, page_count, allocation);
+    status = allocation_create(&context->memory, address, bytes, page_count, allocation);
     if (status != CAPU_OK) {
         ranges_give(context->memory.ranges, address, page_count, false);
         return failure_set(&context->failure, status, "no memory to note an allocation");
@@ -238,7 +238,7 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
     if (bytes < context->settings.config.slab_threshold_bytes) {
         status = take_slot(context, bytes, &slot);
         if (status == CAPU_OK) {
-            status = allocation_create(context, slot, bytes, 0, &allocation);
+            status = allocation_create(&context->memory, slot, bytes, 0, &allocation);
             if (status != CAPU_OK) {
                 slabs_give(context->memory.slabs, slot);
                 failure_set(&context->failure, status, "no memory to note an allocation");

@@ -177,7 +177,7 @@ capu_status capu_realloc(capu_context *context, void *old, size_t bytes, void **
     if (bytes == 0) {
         return failure_set(&context->failure, CAPU_ZERO_BYTES, "capu_realloc to zero bytes");
     }
-    status = lookup_allocation(context, old, "capu_realloc", &allocation);
+    status = lookup_allocation(&context->memory, old, "capu_realloc", &allocation);
     if (status != CAPU_OK) {
         return status;
     }

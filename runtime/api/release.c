@@ -95,7 +95,7 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
     if (!context->iteration.is_open) {
         slabs_settle(context->memory.slabs);
     }
-    allocation_destroy(context, allocation);
+    allocation_destroy(&context->memory, allocation, context->iteration.is_open);
     return CAPU_OK;
 }
 
@@ -107,7 +107,7 @@ capu_status capu_free(capu_context *context, void *address)
     if (status != CAPU_OK || address == NULL) {
         return status;
     }
-    status = lookup_allocation(context, address, "capu_free", &allocation);
+    status = lookup_allocation(&context->memory, address, "capu_free", &allocation);
     if (status == CAPU_OK) {
         context_note_layout(context, allocation->first);
         status = release_allocation(context, allocation);

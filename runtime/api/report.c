@@ -440,7 +440,7 @@ static void print_holders(capu_context *context, const struct holders *holders, 
         const struct tensor *tensor = holder->tensor;
 
         fprintf(file, "  ");
-        print_name(file, 28, lookup_name(context, holder->tensor));
+        print_name(file, 28, lookup_name(&context->memory, holder->tensor));
         fprintf(file, "%-10s ", kind_text(tensor->kind));
         print_value(file, UNIT_bytes, holder->bytes);
         fprintf(file, " ");

@@ -240,7 +240,7 @@ static capu_status remap(capu_context *context, struct split *split)
         return failure_set(&context->failure, CAPU_DEVICE_LOST,
                            "capu_split: the memory of '%s' could not be mapped again; the context "
                            "is lost",
-                           lookup_name(context, old));
+                           lookup_name(&context->memory, old));
     }
     return status;
 }

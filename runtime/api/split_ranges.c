@@ -54,7 +54,7 @@ static capu_status fail_crossing(capu_context *context, const struct ranges_name
 {
     return failure_set(&context->failure, CAPU_OUT_OF_RANGE,
                        "%s: %zu bytes at %p cross the end of '%s'", named->call,
-                       named->sizes[index], address, lookup_name(context, tensor));
+                       named->sizes[index], address, lookup_name(&context->memory, tensor));
 }
 
 /* Whether there are ranges, none of them is empty, and all lie in one allocation. */
@@ -68,7 +68,7 @@ static capu_status check_ranges(capu_context *context, const struct ranges_named
     if (named->count == 0 || named->sizes == NULL) {
         return failure_set(&context->failure, CAPU_INVALID, "%s: no sizes were given", named->call);
     }
-    status = lookup_tensor(context, named->address, named->call, &tensor);
+    status = lookup_tensor(&context->memory, named->address, named->call, &tensor);
     if (status != CAPU_OK) {
         return status;
     }

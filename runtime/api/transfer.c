@@ -34,7 +34,7 @@ static capu_status check_range(capu_context *context, const char *call, const vo
 {
     const struct allocation *allocation;
     uint64_t left;
-    capu_status status = lookup_tensor(context, address, call, first);
+    capu_status status = lookup_tensor(&context->memory, address, call, first);
 
     if (status != CAPU_OK) {
         return status;
@@ -49,7 +49,8 @@ static capu_status check_range(capu_context *context, const char *call, const vo
         return failure_set(&context->failure, CAPU_OUT_OF_RANGE,
                            "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of the "
                            "allocation",
-                           call, (unsigned long long)*bytes, address, lookup_name(context, *first),
+                           call, (unsigned long long)*bytes, address,
+                           lookup_name(&context->memory, *first),
                            (unsigned long long)(*bytes - left));
     }
     return CAPU_OK;

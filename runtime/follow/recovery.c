@@ -40,7 +40,7 @@ void recovery_note_freed(capu_context *context, const struct tensor *tensor)
 static capu_status fail_lost(capu_context *context, struct tensor *tensor, const char *why)
 {
     return failure_set(&context->failure, CAPU_CONTENTS_LOST, "'%s' cannot be recomputed: %s",
-                       lookup_name(context, tensor), why);
+                       lookup_name(&context->memory, tensor), why);
 }
 
 /* The operand of the op at hand that names what an access reads, counted from 1. */
@@ -82,8 +82,8 @@ static capu_status fail_read(capu_context *context, size_t operand, struct tenso
         "label of their own, describe the tensor as persistent, or set keep_contents "
         "(CAPUCHIN_KEEP_CONTENTS=1)",
         context->operands.name, operand, context->operands.call.operand_count,
-        lookup_name(context, tensor), has_label ? "label '" : "iterations without a label", label,
-        has_label ? "'" : "", why);
+        lookup_name(&context->memory, tensor), has_label ? "label '" : "iterations without a label",
+        label, has_label ? "'" : "", why);
 }
 
 /* Whether a part of it is in always-resident memory, which cannot be saved from a replay. */
@@ -217,9 +217,10 @@ static capu_status fail_replay(capu_context *context, uint32_t wanted, capu_stat
     char why[ERROR_TEXT_BYTES];
 
     memcpy(why, context->failure.text, sizeof(why));
-    return failure_set(&context->failure, status,
-                       "'%s' must be recomputed, since this iteration has left its plan: %s",
-                       lookup_name(context, context->guided.binding.tensors[wanted].tensor), why);
+    return failure_set(
+        &context->failure, status,
+        "'%s' must be recomputed, since this iteration has left its plan: %s",
+        lookup_name(&context->memory, context->guided.binding.tensors[wanted].tensor), why);
 }
 
 /* Recomputes one tensor, and first its lost inputs. Each input is older than the tensor that is

@@ -106,8 +106,8 @@ static capu_status resolve(capu_context *context, capu_operand *operand)
                            operand->reserved);
     }
     if (tensor == NULL) {
-        return lookup_tensor(context, at, describe_operand(operands, operand, what, sizeof(what)),
-                             &tensor);
+        return lookup_tensor(&context->memory, at,
+                             describe_operand(operands, operand, what, sizeof(what)), &tensor);
     }
     left = left != 0 ? left : (uint64_t)(tensor_end(tensor) - at);
     while (left > 0) {
@@ -119,7 +119,7 @@ static capu_status resolve(capu_context *context, capu_operand *operand)
                                "the allocation",
                                describe_operand(operands, operand, what, sizeof(what)),
                                (unsigned long long)operand->bytes, operand->address,
-                               lookup_name(context, first), (unsigned long long)left);
+                               lookup_name(&context->memory, first), (unsigned long long)left);
         }
         here = (uint64_t)(tensor_end(tensor) - at);
         here = here < left ? here : left;
@@ -150,7 +150,7 @@ static capu_status check_defined(capu_context *context)
         if (access->is_read && !tensor_is_defined(access->tensor)) {
             return failure_set(&context->failure, CAPU_UNDEFINED_READ,
                                "op '%s' reads '%s', which has not been written%s", operands->name,
-                               lookup_name(context, access->tensor),
+                               lookup_name(&context->memory, access->tensor),
                                access->tensor->is_persistent
                                    ? ""
                                    : " in this iteration (it is transient: what it held before "

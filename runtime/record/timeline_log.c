@@ -255,7 +255,7 @@ static struct timeline_tensor *entry_of(capu_context *context, struct tensor *te
     tensor->in_timeline.index = log->tensor_count;
     entry = &log->tensors[log->tensor_count++];
     *entry = (struct timeline_tensor){
-        .name = lookup_name(context, tensor),
+        .name = lookup_name(&context->memory, tensor),
         .address = tensor->address,
         .bytes = tensor_is_managed(tensor) ? tensor->span_bytes : tensor->bytes,
         .held_bytes = tensor->page_count * pages_bytes_each(context->memory.pages),

@@ -414,7 +414,7 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
     tensor->in_eviction.index = record->eviction_count;
     eviction = &record->evictions[record->eviction_count++];
     *eviction = (struct record_eviction){
-        .name = lookup_name(context, tensor),
+        .name = lookup_name(&context->memory, tensor),
         .bytes = tensor->span_bytes,
         .method = method,
         .evicted_op = is_known ? record->tensors[tensor->in_record.index].last_op : SIZE_MAX,

@@ -147,7 +147,7 @@ static capu_status departure_end(capu_context *context, struct departure *depart
         rests =
             context->iteration.is_open && allocation->freed_iteration == context->iteration.number;
         ranges_give(context->memory.ranges, allocation->address, allocation->page_count, rests);
-        allocation_destroy(context, allocation);
+        allocation_destroy(&context->memory, allocation, context->iteration.is_open);
     }
     return CAPU_OK;
 }
@@ -294,7 +294,7 @@ static void departure_force(capu_context *context, struct departure *departure)
     if (departure_end(context, departure) != CAPU_OK) {
         departure_cancel(&context->residency.departures, departure);
         if (allocation != NULL) {
-            allocation_destroy(context, allocation);
+            allocation_destroy(&context->memory, allocation, context->iteration.is_open);
         }
     }
 }
@@ -311,7 +311,7 @@ void departure_abandon(capu_context *context, struct allocation *allocation)
         tensors_remove(&context->memory.tensors, tensor);
     }
     release_pages(context, allocation);
-    allocation_destroy(context, allocation);
+    allocation_destroy(&context->memory, allocation, context->iteration.is_open);
 }
 
 void departures_finish(capu_context *context)

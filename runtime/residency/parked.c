@@ -34,7 +34,7 @@ capu_status parked_create(capu_context *context, const void *address, uint64_t b
         return failure_set(&context->failure, CAPU_NOT_READY, "the addresses at %p are in use",
                            address);
     }
-    status = allocation_create(context, at, bytes, page_count, out);
+    status = allocation_create(&context->memory, at, bytes, page_count, out);
     if (status != CAPU_OK) {
         ranges_give(context->memory.ranges, at, page_count, false);
         return failure_set(&context->failure, status, "no memory to note an allocation");

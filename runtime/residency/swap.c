@@ -59,12 +59,12 @@ static capu_status no_host_room(capu_context *context, struct tensor *tensor, ca
         return failure_set(&context->failure, status,
                            "no host memory to evict '%s' to, which has %s: %s of a host budget of "
                            "%s are in use; raise it (CAPUCHIN_HOST_BUDGET), or the device budget",
-                           lookup_name(context, tensor), bytes.text, used.text,
+                           lookup_name(&context->memory, tensor), bytes.text, used.text,
                            size_text(context->settings.config.host_budget_bytes).text);
     }
     return failure_set(&context->failure, status,
                        "no host memory to evict '%s' to, which has %s: %s are in use",
-                       lookup_name(context, tensor), bytes.text, used.text);
+                       lookup_name(&context->memory, tensor), bytes.text, used.text);
 }
 
 /* Makes room in the arena after a take has failed. It tries, in this order: waiting for blocks that

@@ -335,7 +335,7 @@ capu_status strict_again_check(capu_context *context, const struct guide *guide,
                                "op '%s', run again by the plan, gives other bytes in '%s' than at "
                                "first: what it reads besides its operands has changed since, such "
                                "as host memory that its arguments point to",
-                               op->call.name, lookup_name(context, tensor));
+                               op->call.name, lookup_name(&context->memory, tensor));
         }
     }
     return CAPU_OK;

@@ -288,12 +288,12 @@ static capu_status report_strayed(capu_context *context, const char *name, const
         return failure_set(&context->failure, CAPU_OP_FAILED,
                            "op '%s'%s touched tensor '%s', which it does not name: what was there "
                            "shows in its results",
-                           name, again, lookup_name(context, finding->tensor));
+                           name, again, lookup_name(&context->memory, finding->tensor));
     }
     return failure_set(&context->failure, CAPU_OP_FAILED,
                        "op '%s'%s touched tensor '%s', offset %llu, which it does not name: an "
                        "operand is missing, or the op went past the end of another",
-                       name, again, lookup_name(context, finding->tensor),
+                       name, again, lookup_name(&context->memory, finding->tensor),
                        offset_in(finding->tensor, finding->at));
 }
 
@@ -308,7 +308,8 @@ static capu_status report_changed(capu_context *context, const struct strict_fin
     return failure_set(&context->failure, CAPU_INVALID,
                        "op '%s' has changed '%s', which it says it only reads%s: it updates it, or "
                        "writes past the end of another operand",
-                       context->operands.name, lookup_name(context, finding->tensor), where);
+                       context->operands.name, lookup_name(&context->memory, finding->tensor),
+                       where);
 }
 
 static capu_status report_tampered(capu_context *context, const struct strict_finding *finding)
@@ -316,7 +317,8 @@ static capu_status report_tampered(capu_context *context, const struct strict_fi
     return failure_set(&context->failure, CAPU_INVALID,
                        "op '%s', run again, has changed '%s', which replays must leave as it is",
                        context->operands.name,
-                       finding->tensor != NULL ? lookup_name(context, finding->tensor) : "");
+                       finding->tensor != NULL ? lookup_name(&context->memory, finding->tensor)
+                                               : "");
 }
 
 capu_status strict_watch_report(capu_context *context, const struct strict_finding *finding)
@@ -334,16 +336,16 @@ capu_status strict_watch_report(capu_context *context, const struct strict_findi
         return failure_set(&context->failure, CAPU_INVALID,
                            "op '%s' reads '%s' before it has written it, which it declares as %s: "
                            "the NaN that was there is in its result '%s' at offset %llu",
-                           name, lookup_name(context, finding->tensor),
+                           name, lookup_name(&context->memory, finding->tensor),
                            finding->role == CAPU_SCRATCH ? "scratch" : "only written",
-                           lookup_name(context, finding->shows_in),
+                           lookup_name(&context->memory, finding->shows_in),
                            offset_in(finding->shows_in, finding->result));
     case STRICT_DEPENDS:
         return failure_set(&context->failure, CAPU_INVALID,
                            "op '%s' reads an operand before it has written it, which it declares "
                            "as only written or scratch: with other contents there, its result '%s' "
                            "differs at offset %llu",
-                           name, lookup_name(context, finding->tensor),
+                           name, lookup_name(&context->memory, finding->tensor),
                            offset_in(finding->tensor, finding->at));
     case STRICT_VARIES:
         return failure_set(
@@ -351,7 +353,8 @@ capu_status strict_watch_report(capu_context *context, const struct strict_findi
             "op '%s' is not replayable: run again with the same operands and "
             "arguments, it gives other bytes in '%s', at offset %llu. A plan may run "
             "it again: put seeds into its arguments, or set CAPU_OP_NOT_REPLAYABLE",
-            name, lookup_name(context, finding->tensor), offset_in(finding->tensor, finding->at));
+            name, lookup_name(&context->memory, finding->tensor),
+            offset_in(finding->tensor, finding->at));
     case STRICT_TAMPERED:
         return report_tampered(context, finding);
     case STRICT_SKIPPED:
@@ -359,7 +362,7 @@ capu_status strict_watch_report(capu_context *context, const struct strict_findi
                            "op '%s' leaves %llu bytes of '%s' unwritten, the first at offset %llu, "
                            "which it says it writes all of",
                            name, (unsigned long long)finding->bytes,
-                           lookup_name(context, finding->tensor),
+                           lookup_name(&context->memory, finding->tensor),
                            offset_in(finding->tensor, finding->at));
     }
     return CAPU_OK;

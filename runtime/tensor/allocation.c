@@ -1,8 +1,6 @@
 /* Allocations as structs, see allocation.h. */
 #include "runtime/tensor/allocation.h"
 
-#include "runtime/context/internal.h"
-
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -48,7 +46,7 @@ static void tensor_destroy(struct tensor *tensor)
     }
 }
 
-capu_status allocation_create(capu_context *context, void *address, uint64_t bytes,
+capu_status allocation_create(struct memory *memory, void *address, uint64_t bytes,
                               size_t page_count, struct allocation **out)
 {
     struct allocation *allocation = calloc(1, sizeof(*allocation));
@@ -60,31 +58,30 @@ capu_status allocation_create(capu_context *context, void *address, uint64_t byt
     allocation->bytes = bytes;
     allocation->page_count = page_count;
     allocation->first = tensor_create(allocation, address, bytes, page_count);
-    if (allocation->first == NULL ||
-        tensors_add(&context->memory.tensors, allocation->first) != CAPU_OK) {
+    if (allocation->first == NULL || tensors_add(&memory->tensors, allocation->first) != CAPU_OK) {
         tensor_destroy(allocation->first);
         free(allocation);
         return CAPU_NO_HOST_MEMORY;
     }
-    page_census_add(&context->memory.census, allocation);
-    page_census_tensor(&context->memory.census, allocation->first, 1);
+    page_census_add(&memory->census, allocation);
+    page_census_tensor(&memory->census, allocation->first, 1);
     *out = allocation;
     return CAPU_OK;
 }
 
-void allocation_destroy(capu_context *context, struct allocation *allocation)
+void allocation_destroy(struct memory *memory, struct allocation *allocation, bool is_in_iteration)
 {
     struct tensor *tensor = allocation->first;
 
     while (tensor != NULL) {
         struct tensor *next = tensor->next;
 
-        page_census_tensor(&context->memory.census, tensor, -1);
-        tensors_forget(&context->memory.tensors, tensor);
+        page_census_tensor(&memory->census, tensor, -1);
+        tensors_forget(&memory->tensors, tensor);
         tensor_destroy(tensor);
         tensor = next;
     }
-    page_census_remove(&context->memory.census, allocation, context->iteration.is_open);
+    page_census_remove(&memory->census, allocation, is_in_iteration);
     free(allocation->edge_pages);
     free(allocation);
 }

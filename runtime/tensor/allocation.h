@@ -5,14 +5,15 @@
 #ifndef CAPU_RUNTIME_ALLOCATION_H
 #define CAPU_RUNTIME_ALLOCATION_H
 
-#include "runtime/tensor/tensors.h"
+#include "runtime/tensor/memory.h"
 
 /* Creates an allocation of one tensor at an address that has been reserved for it, and makes the
    tensor findable. NO_HOST_MEMORY. */
-capu_status allocation_create(capu_context *context, void *address, uint64_t bytes,
+capu_status allocation_create(struct memory *memory, void *address, uint64_t bytes,
                               size_t page_count, struct allocation **out);
 
-/* Frees the structs of an allocation and its tensors. Its memory has been given back before. */
-void allocation_destroy(capu_context *context, struct allocation *allocation);
+/* Frees the structs of an allocation and its tensors. Its memory has been given back before.
+   `is_in_iteration`: an iteration is under way. */
+void allocation_destroy(struct memory *memory, struct allocation *allocation, bool is_in_iteration);
 
 #endif

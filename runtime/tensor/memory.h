@@ -10,11 +10,14 @@
 #include "allocator/pages.h"
 #include "allocator/ranges.h"
 #include "allocator/slabs.h"
+#include "runtime/context/failure.h"
 #include "runtime/context/names.h"
 #include "runtime/tensor/page_census.h"
 #include "runtime/tensor/tensors.h"
 
 struct memory {
+    struct failure *failure; /* where its errors go */
+
     struct pages *pages;
     struct ranges *ranges;
     struct slabs *slabs;
