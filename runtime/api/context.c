@@ -351,6 +351,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
     }
     context->lanes.device = device;
     context->failure.device = device;
+    context->lanes.failure = &context->failure;
     context->memory.failure = &context->failure;
     context->settings.config = *config;
     staging_init(&context->lanes.staging, device);
@@ -411,7 +412,7 @@ static void release_allocations(capu_context *context)
     struct tensor *tensor;
 
     /* All lanes, whatever they return: no work may run when memory is unmapped. */
-    failure_quiesce_all(context);
+    lanes_quiesce_all(&context->lanes);
     context->iteration.is_open = false;
     context->guided.owed.guide = NULL;
     if (context->guided.active != NULL) {

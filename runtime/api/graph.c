@@ -72,11 +72,11 @@ void capu_graph_destroy(capu_graph *graph)
         return;
     }
     if (graph->context->lanes.capture.graph == graph) {
-        capture_give_up(graph->context, "the graph was destroyed");
+        capture_give_up(&graph->context->lanes, "the graph was destroyed");
     }
     if (graph->context->failure.lost == CAPU_OK) {
-        failure_quiesce(graph->context,
-                        &graph->context->lanes.compute); /* launches read its memory */
+        lanes_quiesce(&graph->context->lanes,
+                      &graph->context->lanes.compute); /* launches read its memory */
     }
     graph_free(graph);
 }
@@ -139,7 +139,7 @@ capu_status capu_graph_begin(capu_graph *graph, const char *label)
     if (status == CAPU_OK) {
         graph->placement = context->guided.placement;
         graph->layout = context->graphs.layout;
-        capture_start(context, graph);
+        capture_start(&context->lanes, graph, context->iteration.number);
         context->records.tracker.open->report.graph = context->lanes.capture.is_open;
     }
     return status;
@@ -173,7 +173,7 @@ capu_status capu_graph_end(capu_graph *graph)
     }
     status = iteration_finish(context, "capu_graph_end");
     if (status == CAPU_OK && context->lanes.capture.is_open) {
-        status = capture_finish(context);
+        status = capture_finish(&context->lanes);
     }
     if (status != CAPU_OK) {
         return status;
@@ -254,7 +254,7 @@ static capu_status launch(capu_graph *graph, struct label_record *label)
     if (status != CAPU_OK) {
         iteration_cancel(context);
         /* Staging memory has been turned without an iteration: no earlier work may read it now. */
-        failure_quiesce(context, &context->lanes.compute);
+        lanes_quiesce(&context->lanes, &context->lanes.compute);
         return failure_check(&context->failure, status, "launching a graph");
     }
     graph->launches++;

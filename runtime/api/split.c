@@ -174,7 +174,7 @@ static capu_status map_edges(capu_context *context, struct split *split)
     if (status == CAPU_OK) {
         return CAPU_OK;
     }
-    failure_quiesce(context, &context->lanes.compute);
+    lanes_quiesce(&context->lanes, &context->lanes.compute);
     for (size_t page = from; page < end; page++) {
         device_page *edge = &split->allocation->edge_pages[page];
 

@@ -121,7 +121,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     }
     if (status == CAPU_OK && tensor->span_bytes != tensor->bytes &&
         tracker_mark_end(context, &tensor->used) != CAPU_OK) {
-        capture_give_up(context, "zeros cannot be marked");
+        capture_give_up(&context->lanes, "zeros cannot be marked");
         status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
                                "waiting for zeros");
     }
@@ -134,7 +134,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     tensor->zeroed = context->iteration.number;
     contents_define(context, tensor);
     victims_touch(context, tensor);
-    capture_zeroed(context, tensor);
+    capture_zeroed(&context->lanes, tensor);
     return CAPU_OK;
 }
 
@@ -323,8 +323,8 @@ static capu_status start_download(capu_context *context, const char *name, void 
     }
     status = for_each_part(context, name, from, bytes, download_part, to);
     if (status != CAPU_OK) {
-        failure_quiesce(
-            context,
+        lanes_quiesce(
+            &context->lanes,
             &context->lanes.compute); /* earlier parts may still write to the caller's memory */
     }
     return status;

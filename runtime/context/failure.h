@@ -1,6 +1,5 @@
 /*
- * Failures: the text that capu_last_error returns, lost contexts, and waiting for work before the
- * memory that it touches is given up.
+ * Failures: the text that capu_last_error returns, and lost contexts.
  *
  * An error is described once, where it is first understood, and callers pass the status on. A
  * status of another room gets its text from failure_check; one of this room has a text already.
@@ -11,7 +10,7 @@
 #define CAPU_RUNTIME_FAILURE_H
 
 #include "capuchin/context.h"
-#include "device/lane.h"
+#include "device/device.h"
 
 enum { ERROR_TEXT_BYTES = 1024 };
 
@@ -33,10 +32,5 @@ static inline capu_status failure_check(struct failure *failure, capu_status sta
 {
     return status == CAPU_OK ? CAPU_OK : failure_explain(failure, status, attempt);
 }
-
-/* Waits for a lane by whatever means still work: on the way out of a failure, when memory that the
-   lane's work touches is about to be given up. The second waits for all lanes. */
-void failure_quiesce(capu_context *context, struct lane *lane);
-void failure_quiesce_all(capu_context *context);
 
 #endif

@@ -133,14 +133,14 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
         if (tracker_mark_end(context, &end) != CAPU_OK) {
             /* The replay runs all the same. Once it has completed, its start can serve as its end.
              */
-            capture_give_up(context, "the end of a replay cannot be marked");
+            capture_give_up(&context->lanes, "the end of a replay cannot be marked");
             status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
                                    "a replay");
             end = start;
         }
     }
     if (status != CAPU_OK) {
-        failure_quiesce(context, &context->lanes.compute);
+        lanes_quiesce(&context->lanes, &context->lanes.compute);
         if (has_written) {
             forget_outputs(context, guide, op);
         }

@@ -17,7 +17,7 @@ capu_status enqueue_stage(capu_context *context, uint64_t bytes, void **memory)
     capu_status status = CAPU_OK;
 
     if (context->lanes.capture.is_open) {
-        return failure_check(&context->failure, capture_stage(context, bytes, memory),
+        return failure_check(&context->failure, capture_stage(&context->lanes, bytes, memory),
                              "taking memory for a graph");
     }
     if (!is_kept && staging_is_full(&context->lanes.staging, bytes)) {
@@ -66,7 +66,7 @@ static capu_status copy_in(capu_context *context, struct device_copy copy)
                                         copy.to, copy.from, copy.bytes);
 
     if (status == CAPU_OK && context->lanes.capture.is_open) {
-        status = capture_copied(context, &copy);
+        status = capture_copied(&context->lanes, &copy);
     }
     return failure_check(&context->failure, status, "uploading");
 }

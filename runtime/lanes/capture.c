@@ -2,44 +2,44 @@
 #include "runtime/lanes/capture.h"
 
 #include "base/array.h"
-#include "runtime/context/internal.h"
 #include "runtime/lanes/graph.h"
+#include "runtime/lanes/lanes.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static struct lane *lane_at(capu_context *context, size_t index)
+static struct lane *lane_at(struct lanes *lanes, size_t index)
 {
-    struct lane *lanes[] = {&context->lanes.compute, &context->lanes.d2h, &context->lanes.h2d};
+    struct lane *all[] = {&lanes->compute, &lanes->d2h, &lanes->h2d};
 
-    return lanes[index];
+    return all[index];
 }
 
 enum { LANES = 3 };
 
-static void note_why(capu_context *context, const char *why)
+static void note_why(struct lanes *lanes, const char *why)
 {
     char text[CAPTURE_WHY_BYTES / 2] = "";
 
-    (void)device_failure(context->lanes.device, text, sizeof(text));
-    snprintf(context->lanes.capture.why, sizeof(context->lanes.capture.why), "%s%s%s", why,
+    (void)device_failure(lanes->device, text, sizeof(text));
+    snprintf(lanes->capture.why, sizeof(lanes->capture.why), "%s%s%s", why,
              text[0] != '\0' ? ": " : "", text);
 }
 
 /* What was recorded is lost, and with it what the iteration did. */
-static void lose(capu_context *context, capu_status status)
+static void lose(struct lanes *lanes, capu_status status)
 {
     bool is_discarded = status == CAPU_DEVICE_FAILED;
     char text[ERROR_TEXT_BYTES / 2] = "";
 
-    if (device_failure(context->lanes.device, text, sizeof(text)) != CAPU_OK) {
-        context->failure.lost = device_failure(context->lanes.device, NULL, 0);
+    if (device_failure(lanes->device, text, sizeof(text)) != CAPU_OK) {
+        lanes->failure->lost = device_failure(lanes->device, NULL, 0);
     } else {
-        context->failure.lost = is_discarded ? CAPU_OP_FAILED : status;
+        lanes->failure->lost = is_discarded ? CAPU_OP_FAILED : status;
     }
-    snprintf(context->failure.text, sizeof(context->failure.text),
+    snprintf(lanes->failure->text, sizeof(lanes->failure->text),
              "the work of iteration %llu is lost, since its graph cannot be launched%s: %s",
-             (unsigned long long)context->iteration.number,
+             (unsigned long long)lanes->capture.iteration,
              is_discarded
                  ? ", probably because a run function made a call that CUDA does not allow "
                    "during a capture"
@@ -48,108 +48,106 @@ static void lose(capu_context *context, capu_status status)
 }
 
 /* Makes the other lanes part of the capture. */
-static capu_status fork_lanes(capu_context *context)
+static capu_status fork_lanes(struct lanes *lanes)
 {
     struct lane_position start;
-    capu_status status = lane_mark(&context->lanes.compute, &start);
+    capu_status status = lane_mark(&lanes->compute, &start);
 
     for (size_t i = 1; i < LANES && status == CAPU_OK; i++) {
-        status = lane_follow(lane_at(context, i), start);
+        status = lane_follow(lane_at(lanes, i), start);
     }
     return status;
 }
 
 /* Makes what the other lanes have recorded come before the end. */
-static capu_status join_lanes(capu_context *context)
+static capu_status join_lanes(struct lanes *lanes)
 {
     capu_status status = CAPU_OK;
 
     for (size_t i = 1; i < LANES && status == CAPU_OK; i++) {
         struct lane_position last;
 
-        status = lane_mark(lane_at(context, i), &last);
+        status = lane_mark(lane_at(lanes, i), &last);
         if (status == CAPU_OK) {
-            status = lane_follow(&context->lanes.compute, last);
+            status = lane_follow(&lanes->compute, last);
         }
     }
     return status;
 }
 
 /* Launches, and marks all lanes after the launch: those marks stand for the captured ones. */
-static capu_status launch(capu_context *context, struct device_graph *graph)
+static capu_status launch(struct lanes *lanes, struct device_graph *graph)
 {
     struct lane_position done;
-    capu_status status =
-        device_graph_launch(context->lanes.device, graph, context->lanes.compute.stream);
+    capu_status status = device_graph_launch(lanes->device, graph, lanes->compute.stream);
 
     if (status == CAPU_OK) {
-        status = lane_mark_untimed(&context->lanes.compute, &done);
+        status = lane_mark_untimed(&lanes->compute, &done);
     }
     for (size_t i = 1; i < LANES && status == CAPU_OK; i++) {
         struct lane_position mark;
 
-        status = lane_follow(lane_at(context, i), done);
+        status = lane_follow(lane_at(lanes, i), done);
         if (status == CAPU_OK) {
-            status = lane_mark_untimed(lane_at(context, i), &mark);
+            status = lane_mark_untimed(lane_at(lanes, i), &mark);
         }
     }
     return status;
 }
 
 /* Ends the recording and launches the result. */
-static capu_status run_recorded(capu_context *context, struct device_graph **graph,
-                                bool *is_updated)
+static capu_status run_recorded(struct lanes *lanes, struct device_graph **graph, bool *is_updated)
 {
-    capu_status joined = join_lanes(context);
+    capu_status joined = join_lanes(lanes);
     capu_status status =
-        device_capture_end(context->lanes.device, context->lanes.compute.stream, graph, is_updated);
+        device_capture_end(lanes->device, lanes->compute.stream, graph, is_updated);
 
-    context->lanes.capture.is_open = false;
+    lanes->capture.is_open = false;
     for (size_t i = 0; i < LANES; i++) {
-        lane_capture_end(lane_at(context, i));
+        lane_capture_end(lane_at(lanes, i));
     }
     status = joined != CAPU_OK ? joined : status;
-    return status == CAPU_OK ? launch(context, *graph) : status;
+    return status == CAPU_OK ? launch(lanes, *graph) : status;
 }
 
-void capture_start(capu_context *context, capu_graph *graph)
+void capture_start(struct lanes *lanes, capu_graph *graph, uint64_t iteration)
 {
     capu_status status = CAPU_OK;
 
-    context->lanes.capture = (struct capture){.graph = graph};
+    lanes->capture = (struct capture){.graph = graph, .iteration = iteration};
     graph->is_ready = false;
     graph->upload_count = 0;
     graph->copy_count = 0;
     graph->zeroed_count = 0;
     staging_turn(&graph->staging);
     for (size_t i = 1; i < LANES && status == CAPU_OK; i++) {
-        status = lane_follow(&context->lanes.compute, lane_newest(lane_at(context, i)));
+        status = lane_follow(&lanes->compute, lane_newest(lane_at(lanes, i)));
     }
     if (status == CAPU_OK) {
-        status = device_capture_begin(context->lanes.device, context->lanes.compute.stream);
+        status = device_capture_begin(lanes->device, lanes->compute.stream);
     }
     if (status != CAPU_OK) {
-        note_why(context, "the device does not begin a capture");
+        note_why(lanes, "the device does not begin a capture");
         return;
     }
-    context->lanes.capture.is_open = true;
+    lanes->capture.is_open = true;
     for (size_t i = 0; i < LANES; i++) {
-        lane_capture_begin(lane_at(context, i));
+        lane_capture_begin(lane_at(lanes, i));
     }
-    if (fork_lanes(context) != CAPU_OK) {
-        capture_give_up(context, "the lanes for copies cannot be captured");
+    if (fork_lanes(lanes) != CAPU_OK) {
+        capture_give_up(lanes, "the lanes for copies cannot be captured");
     }
 }
 
-capu_status capture_finish(capu_context *context)
+capu_status capture_finish(struct lanes *lanes)
 {
-    capu_graph *graph = context->lanes.capture.graph;
+    capu_graph *graph = lanes->capture.graph;
     bool is_updated = false;
-    capu_status status = run_recorded(context, &graph->device_graph, &is_updated);
+    capu_status status = run_recorded(lanes, &graph->device_graph, &is_updated);
 
     if (status != CAPU_OK) {
-        lose(context, status);
-        return context->failure.lost;
+        lose(lanes, status);
+        return lanes->failure->lost;
     }
     for (size_t i = 0; i < graph->copy_count && !is_updated; i++) {
         graph->copies[i].node = graph->copies[i].fresh_node;
@@ -159,32 +157,32 @@ capu_status capture_finish(capu_context *context)
     return CAPU_OK;
 }
 
-void capture_give_up(capu_context *context, const char *why)
+void capture_give_up(struct lanes *lanes, const char *why)
 {
     struct device_graph *part = NULL;
     bool is_updated;
     capu_status status;
 
-    if (!context->lanes.capture.is_open) {
+    if (!lanes->capture.is_open) {
         return;
     }
-    note_why(context, why);
-    status = run_recorded(context, &part, &is_updated);
-    device_graph_destroy(context->lanes.device, part);
+    note_why(lanes, why);
+    status = run_recorded(lanes, &part, &is_updated);
+    device_graph_destroy(lanes->device, part);
     if (status != CAPU_OK) {
-        lose(context, status);
+        lose(lanes, status);
     }
 }
 
-capu_status capture_stage(capu_context *context, uint64_t bytes, void **memory)
+capu_status capture_stage(struct lanes *lanes, uint64_t bytes, void **memory)
 {
-    return staging_take(&context->lanes.capture.graph->staging, bytes, memory);
+    return staging_take(&lanes->capture.graph->staging, bytes, memory);
 }
 
-capu_status capture_upload(capu_context *context, const void *to, uint64_t bytes,
+capu_status capture_upload(struct lanes *lanes, const void *to, uint64_t bytes,
                            unsigned char **memory)
 {
-    capu_graph *graph = context->lanes.capture.graph;
+    capu_graph *graph = lanes->capture.graph;
     struct graph_upload upload = {.to = to, .bytes = bytes, .launches = graph->launches};
 
     if (!array_reserve(&graph->uploads, &graph->upload_capacity, graph->upload_count + 1,
@@ -205,16 +203,16 @@ capu_status capture_upload(capu_context *context, const void *to, uint64_t bytes
     return CAPU_OK;
 }
 
-void capture_zeroed(capu_context *context, struct tensor *tensor)
+void capture_zeroed(struct lanes *lanes, struct tensor *tensor)
 {
-    capu_graph *graph = context->lanes.capture.graph;
+    capu_graph *graph = lanes->capture.graph;
 
-    if (!context->lanes.capture.is_open) {
+    if (!lanes->capture.is_open) {
         return;
     }
     if (!array_reserve(&graph->zeroed, &graph->zeroed_capacity, graph->zeroed_count + 1,
                        sizeof(struct tensor *))) {
-        capture_give_up(context, "no host memory to note zeros");
+        capture_give_up(lanes, "no host memory to note zeros");
         return;
     }
     graph->zeroed[graph->zeroed_count++] = tensor;
@@ -236,9 +234,9 @@ static size_t find_upload(const capu_graph *graph, const struct device_copy *cop
     return SIZE_MAX;
 }
 
-capu_status capture_copied(capu_context *context, const struct device_copy *copy)
+capu_status capture_copied(struct lanes *lanes, const struct device_copy *copy)
 {
-    capu_graph *graph = context->lanes.capture.graph;
+    capu_graph *graph = lanes->capture.graph;
     struct graph_copy *entry;
     uint64_t offset = 0;
     size_t upload = find_upload(graph, copy, &offset);
@@ -259,6 +257,5 @@ capu_status capture_copied(capu_context *context, const struct device_copy *copy
     entry->offset = offset;
     entry->to = copy->to;
     entry->bytes = copy->bytes;
-    return device_capture_node(context->lanes.device, context->lanes.compute.stream,
-                               &entry->fresh_node);
+    return device_capture_node(lanes->device, lanes->compute.stream, &entry->fresh_node);
 }

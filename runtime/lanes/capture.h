@@ -24,36 +24,38 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct lanes;
 struct tensor;
 
 enum { CAPTURE_WHY_BYTES = 256 };
 
 struct capture {
     capu_graph *graph;           /* NULL: the iteration is not one of a graph */
+    uint64_t iteration;          /* its number */
     bool is_open;                /* work is recorded */
     char why[CAPTURE_WHY_BYTES]; /* it is not: why it was given up */
 };
 
-/* Begins to capture. If that fails, it is given up. */
-void capture_start(capu_context *context, capu_graph *graph);
+/* Begins to capture the iteration of this number. If that fails, it is given up. */
+void capture_start(struct lanes *lanes, capu_graph *graph, uint64_t iteration);
 
 /* Launches what is recorded, which becomes the graph's. Fails only if the context is lost. */
-capu_status capture_finish(capu_context *context);
+capu_status capture_finish(struct lanes *lanes);
 
 /* Launches what is recorded, and goes on without capturing. Does nothing if no capture is open. */
-void capture_give_up(capu_context *context, const char *why);
+void capture_give_up(struct lanes *lanes, const char *why);
 
 /* Memory that lasts as long as what is captured. Pre: a capture is open. Errors as staging_take. */
-capu_status capture_stage(capu_context *context, uint64_t bytes, void **memory);
+capu_status capture_stage(struct lanes *lanes, uint64_t bytes, void **memory);
 
 /* The same for the source of an upload of the program, which capu_graph_upload can replace. */
-capu_status capture_upload(capu_context *context, const void *to, uint64_t bytes,
+capu_status capture_upload(struct lanes *lanes, const void *to, uint64_t bytes,
                            unsigned char **memory);
 
 /* A tensor was made known zeros, if a capture is open: launches do so, too. */
-void capture_zeroed(capu_context *context, struct tensor *tensor);
+void capture_zeroed(struct lanes *lanes, struct tensor *tensor);
 
 /* A copy from memory that capture_upload gave was recorded. */
-capu_status capture_copied(capu_context *context, const struct device_copy *copy);
+capu_status capture_copied(struct lanes *lanes, const struct device_copy *copy);
 
 #endif

@@ -169,7 +169,7 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
     if (call->kind == CALL_UPLOAD && context->lanes.capture.is_open) {
         status = failure_check(
             &context->failure,
-            capture_upload(context,
+            capture_upload(&context->lanes,
                            (unsigned char *)(uintptr_t)call->operands[0].address + host.offset,
                            host.bytes, &host.kept),
             "taking memory for a graph");

@@ -180,8 +180,8 @@ void operands_abort(capu_context *context, bool is_planned, bool has_written)
 {
     struct operands *operands = &context->operands;
 
-    capture_give_up(context, "an op failed");
-    failure_quiesce(context, &context->lanes.compute);
+    capture_give_up(&context->lanes, "an op failed");
+    lanes_quiesce(&context->lanes, &context->lanes.compute);
     for (size_t i = 0; i < operands->piece_count; i++) {
         const struct piece *piece = &operands->pieces[i];
         const struct access *access = &operands->accesses[piece->access];
@@ -410,7 +410,7 @@ capu_status operands_end(capu_context *context, bool is_planned)
     if (mark_end(context, is_planned, &end) != CAPU_OK) {
         /* The op is enqueued and cannot be undone. Once it has finished, its start serves as its
          * end. */
-        capture_give_up(context, "the end of an op cannot be marked");
+        capture_give_up(&context->lanes, "the end of an op cannot be marked");
         status = lane_synchronize(&context->lanes.compute);
         if (status != CAPU_OK) {
             failure_check(&context->failure, status, operands->name);

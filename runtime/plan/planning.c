@@ -516,7 +516,7 @@ static capu_status leave(capu_context *context, uint64_t *change_ns)
     uint64_t start;
     capu_status status;
 
-    failure_quiesce_all(context);
+    lanes_quiesce_all(&context->lanes);
     start = device_now_ns(context->lanes.device);
     status = leave_guide(context);
     *change_ns += device_now_ns(context->lanes.device) - start;

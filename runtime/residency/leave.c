@@ -144,8 +144,8 @@ capu_status leave_uninstall(capu_context *context)
 
     ASSERT(context->guided.active != NULL);
     guide = context->guided.active->guide;
-    capture_give_up(context, "the iteration has left its plan");
-    failure_quiesce_all(context);
+    capture_give_up(&context->lanes, "the iteration has left its plan");
+    lanes_quiesce_all(&context->lanes);
     context->guided.active = NULL;
     note_newest(context, guide);
     for (uint32_t i = 0; i < guide->tensor_count; i++) {

@@ -159,8 +159,8 @@ static capu_status fill_span(capu_context *context, struct tensor *tensor, unsig
         order_used(tensor, tensor->written);
     }
     if (status != CAPU_OK) {
-        failure_quiesce(context,
-                        &context->lanes.compute); /* no position says when the fill has finished */
+        lanes_quiesce(&context->lanes,
+                      &context->lanes.compute); /* no position says when the fill has finished */
     }
     return failure_check(&context->failure, status, "filling device memory");
 }

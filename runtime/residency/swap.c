@@ -180,7 +180,7 @@ capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_re
     capu_status status;
 
     if (!tensor->keeps_block) {
-        capture_give_up(context, "contents that the plan would discard may still be read");
+        capture_give_up(&context->lanes, "contents that the plan would discard may still be read");
     }
     status = tensor->keeps_block ? CAPU_OK : take_block(context, tensor);
     if (status != CAPU_OK) {
@@ -193,7 +193,7 @@ capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_re
     if (status != CAPU_OK) {
         /* A part of the copy may be under way, so the block is given back after the lane has
          * passed. */
-        failure_quiesce(context, &context->lanes.d2h);
+        lanes_quiesce(&context->lanes, &context->lanes.d2h);
         if (!tensor->keeps_block) {
             host_arena_give(context->memory.arena, &tensor->host, (struct lane_position){0});
         }
@@ -209,7 +209,7 @@ capu_status swap_in(capu_context *context, struct tensor *tensor)
     capu_status status = copy_span(context, tensor, &context->lanes.h2d, false, &tensor->ready);
 
     if (status != CAPU_OK) {
-        failure_quiesce(context, &context->lanes.h2d); /* a part may be under way */
+        lanes_quiesce(&context->lanes, &context->lanes.h2d); /* a part may be under way */
         return failure_check(&context->failure, status, "copying a tensor back");
     }
     tensor_state_copied_in(tensor);

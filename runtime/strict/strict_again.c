@@ -175,11 +175,12 @@ static capu_status run(capu_context *context, const struct work *work, bool is_o
                  : status;
     status = failure_check(&context->failure, status, "running an op again in strict mode");
     if (status != CAPU_OK) {
-        failure_quiesce(context, &context->lanes.compute); /* what is cleared is put back next */
+        lanes_quiesce(&context->lanes,
+                      &context->lanes.compute); /* what is cleared is put back next */
         return status;
     }
     status = enqueue_again(context, &operands->call, work->arguments, work->duration_ns);
-    failure_quiesce(context, &context->lanes.compute);
+    lanes_quiesce(&context->lanes, &context->lanes.compute);
     device_close(context->lanes.device, &faults);
     if (status == CAPU_OK) {
         status = failure_check(&context->failure, device_failure(context->lanes.device, NULL, 0),

@@ -223,7 +223,7 @@ void strict_watch_end(capu_context *context, struct strict_finding *finding)
     }
     /* Nothing may be closed while the op still runs. Its failure is reported by the next call that
        meets it. */
-    failure_quiesce(context, &context->lanes.compute);
+    lanes_quiesce(&context->lanes, &context->lanes.compute);
     has_run = device_failure(context->lanes.device, NULL, 0) == CAPU_OK;
     if (device_close(context->lanes.device, &faults) != CAPU_OK) {
         return;
