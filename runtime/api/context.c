@@ -340,6 +340,20 @@ static void destroy_parts(capu_context *context)
     fork_mark_finish(&context->fork_mark);
 }
 
+/* Tells each part of the context which others it works with. */
+static void connect_parts(capu_context *context)
+{
+    context->failure.device = context->lanes.device;
+    context->lanes.failure = &context->failure;
+    context->memory.failure = &context->failure;
+    context->guided.failure = &context->failure;
+    context->guided.lanes = &context->lanes;
+    context->guided.memory = &context->memory;
+    context->guided.settings = &context->settings;
+    context->guided.iteration = &context->iteration;
+    context->guided.operands = &context->operands;
+}
+
 capu_status context_create_on(struct device *device, const capu_config *config, capu_context **out,
                               char *text, size_t text_bytes)
 {
@@ -350,9 +364,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
         return CAPU_NO_HOST_MEMORY;
     }
     context->lanes.device = device;
-    context->failure.device = device;
-    context->lanes.failure = &context->failure;
-    context->memory.failure = &context->failure;
+    connect_parts(context);
     context->settings.config = *config;
     staging_init(&context->lanes.staging, device);
     context->settings.is_page_pinned = config->page_bytes != 0;

@@ -62,7 +62,7 @@ static const struct guide_tensor *find_planned(const capu_context *context,
     if (context->guided.active != NULL && tensor_is_placed(tensor)) {
         return &context->guided.active->guide->tensors[tensor->guide_index];
     }
-    return owed_find(context, tensor) != OWED_NONE
+    return owed_find(&context->guided, tensor) != OWED_NONE
                ? &context->guided.owed.guide->tensors[tensor->guide_index]
                : NULL;
 }

@@ -10,6 +10,7 @@
  */
 #include "runtime/api/iteration.h"
 
+#include "device/marks.h"
 #include "runtime/context/failure.h"
 #include "runtime/context/internal.h"
 #include "runtime/follow/executor.h"

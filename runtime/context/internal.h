@@ -9,7 +9,6 @@
 #define CAPU_RUNTIME_INTERNAL_H
 
 #include "capuchin/capuchin.h"
-#include "device/marks.h"
 #include "runtime/context/agent.h"
 #include "runtime/context/failure.h"
 #include "runtime/context/fork_mark.h"

@@ -16,7 +16,7 @@
 bool recovery_has(const capu_context *context, const struct allocation *allocation)
 {
     for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        uint32_t number = owed_find(context, tensor);
+        uint32_t number = owed_find(&context->guided, tensor);
 
         /* A replay may write a piece that shares its pages, too: those are the allocation's. */
         if (number != OWED_NONE && (context->guided.binding.tensors[number].tensor == tensor ||
@@ -29,7 +29,7 @@ bool recovery_has(const capu_context *context, const struct allocation *allocati
 
 void recovery_note_freed(capu_context *context, const struct tensor *tensor)
 {
-    uint32_t number = owed_find(context, tensor);
+    uint32_t number = owed_find(&context->guided, tensor);
 
     if (number != OWED_NONE && !tensor_is_managed(tensor)) {
         context->guided.owed.entries[number].version = tensor->version;
@@ -96,7 +96,7 @@ static bool has_fixed_part(const struct tensor *tensor)
 static const char *check_access(capu_context *context, uint32_t number)
 {
     const struct guide_access *access = &context->guided.owed.guide->accesses[number];
-    const struct tensor *tensor = owed_tensor(context, access->tensor);
+    const struct tensor *tensor = owed_tensor(&context->guided, access->tensor);
     uint64_t version =
         tensor != NULL ? tensor->version : context->guided.owed.entries[access->tensor].version;
     bool is_other = version != context->guided.binding.versions[number];
@@ -139,7 +139,7 @@ static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t
         if (why != NULL) {
             return fail_lost(context, tensor, why);
         }
-        if (access->role == CAPU_READ && owed_is_lost(context, access->tensor)) {
+        if (access->role == CAPU_READ && owed_is_lost(&context->guided, access->tensor)) {
             *missing = access->tensor;
         }
     }
@@ -167,7 +167,7 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
          i < op->accesses.first + op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[i];
         uint64_t version = context->guided.binding.versions[i];
-        struct tensor *tensor = owed_tensor(context, access->tensor);
+        struct tensor *tensor = owed_tensor(&context->guided, access->tensor);
 
         if (tensor == NULL) {
             /* A freed small one: its memory rests until the iteration ends. */
@@ -203,7 +203,7 @@ static capu_status run_again(capu_context *context, uint32_t number)
     if (status == CAPU_OK) {
         status = replay_run(context, guide, number);
         if (status != CAPU_OK) {
-            owed_mark(context); /* what it may have taken along is owed now, too */
+            owed_mark(&context->guided); /* what it may have taken along is owed now, too */
         }
     }
     context->operands.name = name;
@@ -236,7 +236,7 @@ static capu_status recover(capu_context *context, uint32_t wanted)
         uint32_t missing;
         capu_status status;
 
-        if (!owed_is_lost(context, top)) {
+        if (!owed_is_lost(&context->guided, top)) {
             depth--;
             continue;
         }
@@ -263,7 +263,7 @@ static capu_status recover_owed(capu_context *context)
     const struct guide *guide = context->guided.owed.guide;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        if (owed_is_due(context, i)) {
+        if (owed_is_due(&context->guided, i)) {
             bool is_owed = tensor_is_owed(context->guided.binding.tensors[i].tensor);
             capu_status status = recover(context, i);
 
@@ -281,7 +281,7 @@ static capu_status recover_owed(capu_context *context)
 
 capu_status recovery_before_write(capu_context *context, struct tensor *tensor)
 {
-    return owed_is_source(context, tensor) ? recover_owed(context) : CAPU_OK;
+    return owed_is_source(&context->guided, tensor) ? recover_owed(context) : CAPU_OK;
 }
 
 capu_status recovery_restore(capu_context *context, struct tensor *tensor)
@@ -289,7 +289,7 @@ capu_status recovery_restore(capu_context *context, struct tensor *tensor)
     if (!tensor_is_lost(tensor)) {
         return CAPU_OK;
     }
-    if (owed_find(context, tensor) == OWED_NONE) {
+    if (owed_find(&context->guided, tensor) == OWED_NONE) {
         return fail_lost(context, tensor, "it is not of this iteration any more");
     }
     return recover(context, tensor->guide_index);
@@ -307,8 +307,8 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
 
-        overwrites =
-            overwrites || (access->role != CAPU_READ && owed_is_source(context, access->tensor));
+        overwrites = overwrites || (access->role != CAPU_READ &&
+                                    owed_is_source(&context->guided, access->tensor));
     }
     if (overwrites) {
         *has_run = true;
@@ -340,7 +340,7 @@ bool recovery_must_begin(const capu_context *context)
     const struct guide *guide = context->guided.active->guide;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        if (!guide->tensors[i].is_kept && owed_is_lost(context, i) &&
+        if (!guide->tensors[i].is_kept && owed_is_lost(&context->guided, i) &&
             outlives_iteration(context->guided.binding.tensors[i].tensor)) {
             return true;
         }
@@ -374,11 +374,11 @@ capu_status recovery_before_fixed(capu_context *context, size_t page_count)
 
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count; i++) {
         struct tensor *tensor = context->guided.binding.tensors[i].tensor;
-        bool is_needed =
-            owed_is_lost(context, i) && (tensor_is_owed(tensor) || outlives_iteration(tensor));
+        bool is_needed = owed_is_lost(&context->guided, i) &&
+                         (tensor_is_owed(tensor) || outlives_iteration(tensor));
         capu_status status = CAPU_OK;
 
-        if (owed_is_lost(context, i) && replay_pages(context, i) > room) {
+        if (owed_is_lost(&context->guided, i) && replay_pages(context, i) > room) {
             status = recover(context, i);
         }
         /* Dead contents are only kept readable as far as that is possible. */
@@ -396,7 +396,7 @@ capu_status recovery_finish(capu_context *context)
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count && status == CAPU_OK; i++) {
-        if (owed_is_lost(context, i) &&
+        if (owed_is_lost(&context->guided, i) &&
             outlives_iteration(context->guided.binding.tensors[i].tensor)) {
             status = recover(context, i);
             if (status == CAPU_CONTENTS_LOST) {
@@ -415,13 +415,13 @@ capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
     const struct guide *guide = context->guided.owed.guide;
     capu_status status;
 
-    if (owed_find(context, tensor) == OWED_NONE) {
+    if (owed_find(&context->guided, tensor) == OWED_NONE) {
         return CAPU_OK;
     }
     status = recover_owed(context);
     /* The iteration may still read all that is dead. What cannot be recomputed stays lost. */
     for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
-        if (owed_is_lost(context, i) && recover(context, i) != CAPU_OK) {
+        if (owed_is_lost(&context->guided, i) && recover(context, i) != CAPU_OK) {
             status = context->failure.lost;
         }
     }

@@ -37,7 +37,7 @@ static capu_status enqueue(capu_context *context, const struct guide *guide, uin
     if (status == CAPU_OK) {
         capu_status breach;
 
-        status = enqueue_replay(context, guide, number);
+        status = enqueue_replay(&context->guided, guide, number);
         breach = strict_watch_replay_end(context, op);
         breach = breach == CAPU_OK ? strict_again_check(context, guide, op) : breach;
         status = status == CAPU_OK ? breach : status;

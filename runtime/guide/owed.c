@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "base/assert.h"
-#include "runtime/context/internal.h"
+#include "runtime/guide/guided.h"
 
 #include <stdlib.h>
 
@@ -25,9 +25,9 @@ void owed_finish(struct owed *owed)
     *owed = (struct owed){0};
 }
 
-uint32_t owed_find(const capu_context *context, const struct tensor *tensor)
+uint32_t owed_find(const struct guided *guided, const struct tensor *tensor)
 {
-    const struct guide *guide = context->guided.owed.guide;
+    const struct guide *guide = guided->owed.guide;
     const struct guide_tensor *planned;
 
     if (guide == NULL || tensor->guide_index >= guide->tensor_count) {
@@ -39,34 +39,33 @@ uint32_t owed_find(const capu_context *context, const struct tensor *tensor)
                : OWED_NONE;
 }
 
-bool owed_is_source(const capu_context *context, const struct tensor *tensor)
+bool owed_is_source(const struct guided *guided, const struct tensor *tensor)
 {
-    uint32_t number = owed_find(context, tensor);
+    uint32_t number = owed_find(guided, tensor);
 
-    return number != OWED_NONE && context->guided.owed.entries[number].is_source;
+    return number != OWED_NONE && guided->owed.entries[number].is_source;
 }
 
-bool owed_is_lost(const capu_context *context, uint32_t number)
+bool owed_is_lost(const struct guided *guided, uint32_t number)
 {
-    const struct tensor *tensor = context->guided.binding.tensors[number].tensor;
+    const struct tensor *tensor = guided->binding.tensors[number].tensor;
 
     return tensor != NULL && tensor_is_lost(tensor);
 }
 
-bool owed_is_due(const capu_context *context, uint32_t number)
+bool owed_is_due(const struct guided *guided, uint32_t number)
 {
-    return owed_is_lost(context, number) &&
-           (context->guided.owed.keeps_contents ||
-            tensor_is_owed(context->guided.binding.tensors[number].tensor));
+    return owed_is_lost(guided, number) &&
+           (guided->owed.keeps_contents || tensor_is_owed(guided->binding.tensors[number].tensor));
 }
 
-struct tensor *owed_tensor(capu_context *context, uint32_t number)
+struct tensor *owed_tensor(struct guided *guided, uint32_t number)
 {
-    const struct guide_tensor *planned = &context->guided.owed.guide->tensors[number];
-    struct tensor *tensor = context->guided.binding.tensors[number].tensor;
+    const struct guide_tensor *planned = &guided->owed.guide->tensors[number];
+    struct tensor *tensor = guided->binding.tensors[number].tensor;
 
     if (planned->page_count == 0) {
-        tensor = tensors_find(&context->memory.tensors, planned->address);
+        tensor = tensors_find(&guided->memory->tensors, planned->address);
         if (tensor != NULL && (tensor->address != planned->address ||
                                tensor->bytes != planned->bytes || tensor_is_managed(tensor))) {
             tensor = NULL;
@@ -76,13 +75,13 @@ struct tensor *owed_tensor(capu_context *context, uint32_t number)
 }
 
 /* Which op made each tensor's newest version, and the versions of what may be freed. */
-static void note_makers(capu_context *context, uint32_t executed)
+static void note_makers(struct guided *guided, uint32_t executed)
 {
-    const struct guide *guide = context->guided.owed.guide;
-    struct owed_entry *entries = context->guided.owed.entries;
+    const struct guide *guide = guided->owed.guide;
+    struct owed_entry *entries = guided->owed.entries;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        struct tensor *tensor = owed_tensor(context, i);
+        struct tensor *tensor = owed_tensor(guided, i);
 
         entries[i] = (struct owed_entry){0};
         if (tensor != NULL) {
@@ -95,7 +94,7 @@ static void note_makers(capu_context *context, uint32_t executed)
         for (uint32_t i = accesses.first; i < accesses.first + accesses.count; i++) {
             struct owed_entry *entry = &entries[guide->accesses[i].tensor];
 
-            entry->version = context->guided.binding.versions[i];
+            entry->version = guided->binding.versions[i];
             if (guide->accesses[i].role != CAPU_READ) {
                 entry->maker = k + 1;
             }
@@ -104,18 +103,18 @@ static void note_makers(capu_context *context, uint32_t executed)
 }
 
 /* Whether a replay would overwrite contents of a planned tensor that it cannot shelter. */
-static bool has_planned_fixed_part(const capu_context *context, uint32_t number)
+static bool has_planned_fixed_part(const struct guided *guided, uint32_t number)
 {
-    const struct tensor *tensor = context->guided.binding.tensors[number].tensor;
+    const struct tensor *tensor = guided->binding.tensors[number].tensor;
 
-    return context->guided.owed.guide->tensors[number].page_count == 0 ||
+    return guided->owed.guide->tensors[number].page_count == 0 ||
            (tensor != NULL && tensor->span_bytes != tensor->bytes);
 }
 
 /* Marks what replays of a lost tensor would read, and what they would spoil once it is newer. */
-static void mark_sources(capu_context *context, uint32_t root)
+static void mark_sources(struct guided *guided, uint32_t root)
 {
-    struct owed *owed = &context->guided.owed;
+    struct owed *owed = &guided->owed;
     uint32_t depth = 0;
 
     owed->stack[depth++] = root;
@@ -132,11 +131,11 @@ static void mark_sources(capu_context *context, uint32_t root)
             struct owed_entry *touched = &owed->entries[access->tensor];
             bool counts = access->role == CAPU_READ ||
                           (access->role == CAPU_WRITE && access->tensor != lost &&
-                           has_planned_fixed_part(context, access->tensor));
+                           has_planned_fixed_part(guided, access->tensor));
 
             if (counts && !touched->is_source) {
                 touched->is_source = true;
-                if (owed_is_lost(context, access->tensor)) {
+                if (owed_is_lost(guided, access->tensor)) {
                     owed->stack[depth++] = access->tensor;
                 }
             }
@@ -144,22 +143,21 @@ static void mark_sources(capu_context *context, uint32_t root)
     }
 }
 
-void owed_mark(capu_context *context)
+void owed_mark(struct guided *guided)
 {
-    for (uint32_t i = 0; i < context->guided.owed.guide->tensor_count; i++) {
-        if (owed_is_due(context, i)) {
-            mark_sources(context, i);
+    for (uint32_t i = 0; i < guided->owed.guide->tensor_count; i++) {
+        if (owed_is_due(guided, i)) {
+            mark_sources(guided, i);
         }
     }
 }
 
-void owed_start(capu_context *context, const struct guide *guide, uint32_t executed,
+void owed_start(struct guided *guided, const struct guide *guide, uint32_t executed,
                 bool keeps_contents)
 {
-    ASSERT(guide->tensor_count <= context->guided.owed.entry_capacity &&
-           executed <= guide->op_count);
-    context->guided.owed.guide = guide;
-    context->guided.owed.keeps_contents = keeps_contents;
-    note_makers(context, executed);
-    owed_mark(context);
+    ASSERT(guide->tensor_count <= guided->owed.entry_capacity && executed <= guide->op_count);
+    guided->owed.guide = guide;
+    guided->owed.keeps_contents = keeps_contents;
+    note_makers(guided, executed);
+    owed_mark(guided);
 }

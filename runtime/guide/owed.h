@@ -14,6 +14,8 @@
 
 #include "runtime/guide/guide.h"
 
+struct guided;
+
 /* Per tensor of the guide. */
 struct owed_entry {
     uint64_t version; /* that this iteration's ops made or read last; of a tensor that is always
@@ -43,25 +45,25 @@ void owed_finish(struct owed *owed);
 /* The iteration has left its guide after so many ops. If the guide keeps what nothing could
    recompute, then all that is lost is due: this iteration may overwrite what the planned one does
    not, and read it all. Pre: owed_reserve. */
-void owed_start(capu_context *context, const struct guide *guide, uint32_t executed,
+void owed_start(struct guided *guided, const struct guide *guide, uint32_t executed,
                 bool keeps_contents);
 
 /* A tensor's number in the guide that was left; OWED_NONE: it knows none at this address. */
-uint32_t owed_find(const capu_context *context, const struct tensor *tensor);
+uint32_t owed_find(const struct guided *guided, const struct tensor *tensor);
 
 /* Whether a replay that is still to come reads the tensor. */
-bool owed_is_source(const capu_context *context, const struct tensor *tensor);
+bool owed_is_source(const struct guided *guided, const struct tensor *tensor);
 
 /* Whether the tensor of this number is lost; and whether it is to be recomputed before anything
    overwrites what it is made from: the plan would have recomputed it, or keeps all contents. */
-bool owed_is_lost(const capu_context *context, uint32_t number);
-bool owed_is_due(const capu_context *context, uint32_t number);
+bool owed_is_lost(const struct guided *guided, uint32_t number);
+bool owed_is_due(const struct guided *guided, uint32_t number);
 
 /* The tensor of this number; NULL: there is none. Always-resident ones come and go, so they are
    looked up. Where the guide has a piece, what is yet to be split may stand there. */
-struct tensor *owed_tensor(capu_context *context, uint32_t number);
+struct tensor *owed_tensor(struct guided *guided, uint32_t number);
 
 /* Marks the sources of what is owed, after something has become owed. */
-void owed_mark(capu_context *context);
+void owed_mark(struct guided *guided);
 
 #endif

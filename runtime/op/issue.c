@@ -122,7 +122,7 @@ capu_status issue_end(capu_context *context, enum call_kind kind, bool is_planne
 /* Argument bytes are the library's own from here on: replays read them again. */
 static capu_status stage_arguments(capu_context *context, const capu_op *op, void **arguments)
 {
-    capu_status status = enqueue_stage(context, op->argument_bytes, arguments);
+    capu_status status = enqueue_stage(&context->guided, op->argument_bytes, arguments);
 
     if (status == CAPU_OK) {
         memcpy(*arguments, op->arguments, op->argument_bytes);
@@ -147,7 +147,7 @@ capu_status issue_op(capu_context *context, const struct call *call, const capu_
             context, (struct bound_op){.arguments = arguments, .duration_ns = op->duration_ns});
     }
     if (status == CAPU_OK) {
-        status = enqueue_op(context, call, arguments, op->duration_ns);
+        status = enqueue_op(&context->guided, call, arguments, op->duration_ns);
     }
     return end(context, CALL_RUN, is_planned, status, op, arguments);
 }
@@ -178,7 +178,7 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
         executor_note_run(context, (struct bound_op){.kept = host.kept, .kept_bytes = host.bytes});
     }
     if (status == CAPU_OK) {
-        status = enqueue_transfer(context, call, host);
+        status = enqueue_transfer(&context->guided, call, host);
     }
     return end(context, call->kind, is_planned, status, NULL, NULL);
 }

@@ -188,7 +188,7 @@ capu_status leave_guide(capu_context *context)
             context->records.tracker.open->report.diverged = 1;
             context->records.tracker.open->report.diverged_at = executed;
         }
-        owed_start(context, guide, executed, keeps_contents);
+        owed_start(&context->guided, guide, executed, keeps_contents);
     }
     return status;
 }

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/size_text.h"
+#include "device/marks.h"
 #include "runtime/context/failure.h"
 #include "runtime/context/internal.h"
 #include "runtime/residency/victims.h"

@@ -130,8 +130,8 @@ static bool are_needed(const capu_context *context)
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count; i++) {
         const struct owed_entry *entry = &context->guided.owed.entries[i];
 
-        if (owed_is_lost(context, i) && entry->maker > 0 &&
-            (entry->is_source || owed_is_due(context, i)) &&
+        if (owed_is_lost(&context->guided, i) && entry->maker > 0 &&
+            (entry->is_source || owed_is_due(&context->guided, i)) &&
             guide->ops[entry->maker - 1].call.kind == CALL_UPLOAD) {
             return true;
         }

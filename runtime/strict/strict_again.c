@@ -179,7 +179,7 @@ static capu_status run(capu_context *context, const struct work *work, bool is_o
                       &context->lanes.compute); /* what is cleared is put back next */
         return status;
     }
-    status = enqueue_again(context, &operands->call, work->arguments, work->duration_ns);
+    status = enqueue_again(&context->guided, &operands->call, work->arguments, work->duration_ns);
     lanes_quiesce(&context->lanes, &context->lanes.compute);
     device_close(context->lanes.device, &faults);
     if (status == CAPU_OK) {
