@@ -323,8 +323,8 @@ static void destroy_parts(capu_context *context)
     lane_finish(&context->lanes.h2d);
     lane_finish(&context->lanes.d2h);
     lane_finish(&context->lanes.compute);
-    timeline_logs_finish(context);
-    copy_times_finish(context);
+    timeline_logs_finish(&context->records);
+    copy_times_finish(&context->records);
     uploads_finish(&context->residency.uploads);
     staging_finish(&context->lanes.staging);
     tracker_finish(&context->records.tracker);
@@ -352,6 +352,13 @@ static void connect_parts(capu_context *context)
     context->guided.settings = &context->settings;
     context->guided.iteration = &context->iteration;
     context->guided.operands = &context->operands;
+    context->records.failure = &context->failure;
+    context->records.lanes = &context->lanes;
+    context->records.memory = &context->memory;
+    context->records.settings = &context->settings;
+    context->records.iteration = &context->iteration;
+    context->records.operands = &context->operands;
+    context->records.guided = &context->guided;
 }
 
 capu_status context_create_on(struct device *device, const capu_config *config, capu_context **out,
@@ -390,6 +397,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
         status = agent_create(&paths, context->memory.arena,
                               config->mode == CAPU_MODE_GUIDED ? PLANNING_JOBS : 0, text,
                               text_bytes, &context->agent);
+        context->records.agent = context->agent;
     }
     if (status != CAPU_OK) {
         destroy_parts(context);

@@ -137,11 +137,11 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
     retire_copies(&context->lanes.h2d);
     context->iteration.number++;
     plan_error = context->guided.active == NULL ? planning_error(context, label->label) : "";
-    record = tracker_open(context, label->label, plan_error, is_timed);
+    record = tracker_open(&context->records, label->label, plan_error, is_timed);
     planning_report(context, label, &record->report);
     status = lane_mark(&context->lanes.compute, &record->begin);
     if (status != CAPU_OK) {
-        tracker_cancel(context);
+        tracker_cancel(&context->records);
         context->iteration.number--;
         return failure_check(&context->failure, status, "marking the compute stream");
     }
@@ -151,7 +151,7 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
     context->lanes.capture = (struct capture){0};
     address_memo_begin(&label->addresses);
     forget_transients(context);
-    timeline_log_open(context);
+    timeline_log_open(&context->records);
     uploads_turn(context);
     if (context->iteration.number == 1) {
         slabs_restart(context->memory.slabs); /* what only the set-up needed is not needed again */
@@ -211,7 +211,7 @@ capu_status iteration_close(capu_context *context)
         return failure_check(&context->failure, status, "marking the compute stream");
     }
     planning_end(context->plans.label, context->records.tracker.open);
-    tracker_close(context, position);
+    tracker_close(&context->records, position);
     ranges_settle(context->memory.ranges);
     slabs_settle(context->memory.slabs);
     if (context->iteration.number % SLAB_ITERATIONS == 0) {
@@ -224,7 +224,7 @@ capu_status iteration_close(capu_context *context)
 
 void iteration_cancel(capu_context *context)
 {
-    tracker_cancel(context);
+    tracker_cancel(&context->records);
     end(context);
 }
 

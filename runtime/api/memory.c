@@ -34,7 +34,7 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
                              0, tensor->bytes);
     }
     if (status == CAPU_OK) {
-        status = tracker_mark_end(context, &tensor->used);
+        status = tracker_mark_end(&context->records, &tensor->used);
     }
     contents_define(context, tensor);
     return failure_check(&context->failure, status, "clearing fresh memory");

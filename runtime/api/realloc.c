@@ -45,7 +45,7 @@ static capu_status clear_added(capu_context *context, struct tensor *tensor, uin
                              tensor_end(tensor) - added, 0, added);
     }
     if (status == CAPU_OK) {
-        status = tracker_mark_end(context, &tensor->written);
+        status = tracker_mark_end(&context->records, &tensor->written);
     }
     if (status == CAPU_OK) {
         order_used(tensor, tensor->written);

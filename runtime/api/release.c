@@ -17,7 +17,7 @@ static capu_status last_use(capu_context *context, const struct allocation *allo
 {
     *used = (struct lane_position){0};
     if (!context->settings.is_tracking || allocation->edge_pages != NULL) {
-        return failure_check(&context->failure, tracker_mark_end(context, used),
+        return failure_check(&context->failure, tracker_mark_end(&context->records, used),
                              "marking the compute stream");
     }
     for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
@@ -71,8 +71,8 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
     }
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         recovery_note_freed(context, tensor);
-        tracker_gone(context, tensor);
-        timeline_log_end(context, tensor);
+        tracker_gone(&context->records, tensor);
+        timeline_log_end(&context->records, tensor);
         tensors_remove(&context->memory.tensors, tensor);
     }
     allocation->is_freed = true;

@@ -149,7 +149,7 @@ static capu_status map_edge(capu_context *context, struct split *split, size_t p
         pages_give(context->memory.pages, &taken, 1);
         return failure_check(&context->failure, status, "mapping a page that two tensors share");
     }
-    TRACKER_ADD(context, map_count, 1);
+    TRACKER_ADD(&context->records, map_count, 1);
     *edge = taken;
     context->memory.edge_page_count++;
     if (tensor_is_zero(split->old)) {
@@ -349,10 +349,10 @@ static void replace(capu_context *context, struct split *split)
     }
     tensor_list_remove(old, RESIDENCY);
     if (old->contents.list == &context->memory.persistent) {
-        tracker_persistent(context, old, -1);
+        tracker_persistent(&context->records, old, -1);
     }
-    tracker_cut(context, old);
-    timeline_log_end(context, old);
+    tracker_cut(&context->records, old);
+    timeline_log_end(&context->records, old);
     tensor_list_remove(old, CONTENTS);
     page_census_tensor(&context->memory.census, old, -1);
     free(old->pages);
@@ -399,7 +399,7 @@ static capu_status recall(capu_context *context, struct tensor *tensor)
     }
     if (status == CAPU_OK && tensor_is_mapped(tensor) && tensor_is_zero(tensor)) {
         /* In the record, filling in zeros is an op of its own. */
-        status = tracker_reserve(context, 1, 0, 0);
+        status = tracker_reserve(&context->records, 1, 0, 0);
         status = status == CAPU_OK
                      ? pager_bring(context, tensor, true)
                      : failure_set(&context->failure, status, "capu_split: no memory to record it");

@@ -120,7 +120,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
         status = fill(context, span_end, tensor_end(tensor));
     }
     if (status == CAPU_OK && tensor->span_bytes != tensor->bytes &&
-        tracker_mark_end(context, &tensor->used) != CAPU_OK) {
+        tracker_mark_end(&context->records, &tensor->used) != CAPU_OK) {
         capture_give_up(&context->lanes, "zeros cannot be marked");
         status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
                                "waiting for zeros");
@@ -128,7 +128,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     if (status != CAPU_OK) {
         return status;
     }
-    tracker_zeroed(context, tensor);
+    tracker_zeroed(&context->records, tensor);
     tensor_state_zeroed(tensor);
     swap_give_block(context, tensor);
     tensor->zeroed = context->iteration.number;
@@ -283,7 +283,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
     if (status == CAPU_OK) {
         status = lane_mark(&context->lanes.compute, &now);
     }
-    if (status == CAPU_OK && tracker_reserve(context, 1, 1, 0) != CAPU_OK) {
+    if (status == CAPU_OK && tracker_reserve(&context->records, 1, 1, 0) != CAPU_OK) {
         status = CAPU_NO_HOST_MEMORY;
     }
     if (status != CAPU_OK) {
@@ -291,9 +291,9 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
     }
     read_extents(part, to);
     context->operands.has_waited = false;
-    op = tracker_op(context, &call, false);
-    tracker_access(context, part->tensor, CAPU_READ);
-    tracker_marks(context, op, &call, now, now);
+    op = tracker_op(&context->records, &call, false);
+    tracker_access(&context->records, part->tensor, CAPU_READ);
+    tracker_marks(&context->records, op, &call, now, now);
     return settle_call(context);
 }
 

@@ -48,7 +48,7 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
     }
     context->guided.binding.tensors[tensor->guide_index].taken = ++context->guided.binding.takes;
     tensor_state_takes(tensor);
-    timeline_log_take(context, tensor);
+    timeline_log_take(&context->records, tensor);
     return strict_poison_mapped(context, tensor);
 }
 
@@ -99,10 +99,10 @@ static void note_evicted(capu_context *context, struct tensor *tensor, uint32_t 
     if (method == CAPU_METHOD_CLEAN && tensor->state.is_saved) {
         method = CAPU_METHOD_SWAP;
     } else {
-        traffic_dropped(context, tensor, method);
+        traffic_dropped(&context->records, tensor, method);
     }
     tensor_state_save_used(tensor);
-    tracker_evicted(context, tensor, method);
+    tracker_evicted(&context->records, tensor, method);
 }
 
 static capu_status evict(capu_context *context, struct tensor *tensor)
@@ -128,7 +128,7 @@ static capu_status release(capu_context *context, struct tensor *tensor)
     if (tensor->state.is_saved && tensor_is_mapped(tensor)) {
         note_evicted(context, tensor, CAPU_METHOD_CLEAN);
     } else {
-        timeline_log_end(context, tensor);
+        timeline_log_end(&context->records, tensor);
     }
     return give_pages(context, tensor, false);
 }
@@ -188,7 +188,7 @@ static capu_status bring(capu_context *context, struct tensor *tensor)
         status = take_pages(context, tensor);
     }
     if (status == CAPU_OK) {
-        tracker_triggered(context, tensor);
+        tracker_triggered(&context->records, tensor);
         status = swap_in(context, tensor);
     }
     return status;
@@ -277,8 +277,9 @@ static capu_status follow_copies(capu_context *context, struct tensor *tensor, u
     if (tensor->ready.lane == NULL && role == CAPU_READ) {
         return CAPU_OK;
     }
-    context->operands.has_waited = context->operands.has_waited ||
-                                   (tracker_is_timing(context) && !lane_has_passed(tensor->ready));
+    context->operands.has_waited =
+        context->operands.has_waited ||
+        (tracker_is_timing(&context->records) && !lane_has_passed(tensor->ready));
     return failure_check(&context->failure, order_access(&context->lanes.compute, tensor, role),
                          "ordering an op after a copy");
 }

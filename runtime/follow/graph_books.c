@@ -39,7 +39,7 @@ static void note_writes(capu_graph *graph, const struct record *record)
 /* The report of a launch. What is known of the capture only when it has finished is its time. */
 static capu_status note_report(capu_graph *graph, struct record *record)
 {
-    capu_status status = tracker_foresee(graph->context, record);
+    capu_status status = tracker_foresee(&graph->context->records, record);
     const capu_report *report = &record->report;
 
     if (status == CAPU_OK && !array_reserve(&graph->evictions, &graph->eviction_capacity,

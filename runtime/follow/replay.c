@@ -95,7 +95,7 @@ static void settle(capu_context *context, const struct guide *guide, uint32_t nu
             victims_touch(context, tensor);
         }
     }
-    tracker_replay(context, op->call.name, number, start, end);
+    tracker_replay(&context->records, op->call.name, number, start, end);
 }
 
 static bool has_operands(const capu_context *context, const struct guide *guide,
@@ -122,15 +122,15 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
 
     ASSERT(number < guide->op_count);
     ASSERT_INTERNAL(has_operands(context, guide, op));
-    status =
-        failure_check(&context->failure, tracker_mark_begin(context, &start), "marking a replay");
+    status = failure_check(&context->failure, tracker_mark_begin(&context->records, &start),
+                           "marking a replay");
     if (status == CAPU_OK) {
         has_written = op->cleared.count > 0 || strict_is_on(context);
         status = enqueue(context, guide, number);
     }
     if (status == CAPU_OK) {
         has_written = true;
-        if (tracker_mark_end(context, &end) != CAPU_OK) {
+        if (tracker_mark_end(&context->records, &end) != CAPU_OK) {
             /* The replay runs all the same. Once it has completed, its start can serve as its end.
              */
             capture_give_up(&context->lanes, "the end of a replay cannot be marked");

@@ -324,8 +324,9 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
     if (status == CAPU_OK) {
         status = check_defined(context);
     }
-    if (status == CAPU_OK && tracker_reserve(context, operands->access_count, call->operand_count,
-                                             operands->piece_count) != CAPU_OK) {
+    if (status == CAPU_OK &&
+        tracker_reserve(&context->records, operands->access_count, call->operand_count,
+                        operands->piece_count) != CAPU_OK) {
         status = failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
                              "op '%s': no memory to record it", call->name);
     }
@@ -333,17 +334,18 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
         status = make_ready(context, is_planned);
     }
     if (status == CAPU_OK && !context->iteration.is_open) {
-        outside_note(context);
+        outside_note(&context->records);
     }
     if (status == CAPU_OK) {
-        status = failure_check(&context->failure, tracker_mark_begin(context, &operands->start),
+        status = failure_check(&context->failure,
+                               tracker_mark_begin(&context->records, &operands->start),
                                "marking the compute stream");
     }
     if (status != CAPU_OK) {
         return status;
     }
     if (context->records.traffic.from.lane != NULL) {
-        traffic_wait_end(context);
+        traffic_wait_end(&context->records);
     }
     status = prepare_pieces(context);
     if (status != CAPU_OK) {
@@ -391,11 +393,11 @@ static bool is_cleared_again(const struct operands *operands, const struct piece
    a later mark is good enough, and cheaper. */
 static capu_status mark_end(capu_context *context, bool is_planned, struct lane_position *end)
 {
-    if (is_planned && !tracker_is_timing(context) && !executor_is_followed(context)) {
+    if (is_planned && !tracker_is_timing(&context->records) && !executor_is_followed(context)) {
         *end = lane_promise(&context->lanes.compute);
         return CAPU_OK;
     }
-    return tracker_mark_end(context, end);
+    return tracker_mark_end(&context->records, end);
 }
 
 capu_status operands_end(capu_context *context, bool is_planned)
@@ -421,16 +423,17 @@ capu_status operands_end(capu_context *context, bool is_planned)
         end = operands->start;
     }
     is_replayable = access_can_replay(operands);
-    op = tracker_op(context, &operands->call, is_replayable);
+    op = tracker_op(&context->records, &operands->call, is_replayable);
     for (size_t i = 0; i < operands->access_count; i++) {
         settle_access(context, &operands->accesses[i], end);
     }
-    tracker_accesses(context);
+    tracker_accesses(&context->records);
     for (size_t i = 0; operands->clears && i < operands->piece_count; i++) {
         if (is_cleared_again(operands, &operands->pieces[i])) {
-            tracker_cleared(context, operands->pieces[i].address, operands->pieces[i].bytes);
+            tracker_cleared(&context->records, operands->pieces[i].address,
+                            operands->pieces[i].bytes);
         }
     }
-    tracker_marks(context, op, &operands->call, operands->start, end);
+    tracker_marks(&context->records, op, &operands->call, operands->start, end);
     return is_planned ? executor_end(context) : CAPU_OK;
 }

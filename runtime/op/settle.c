@@ -10,7 +10,7 @@ enum { UNRECORDED_LIMIT = 4096 };
 
 capu_status settle_records(capu_context *context)
 {
-    capu_status status = tracker_settle(context);
+    capu_status status = tracker_settle(&context->records);
 
     planning_review(context); /* records that were completed before a failure, too */
     return status;
@@ -34,7 +34,7 @@ capu_status settle_work(capu_context *context)
     if (status != CAPU_OK || context->iteration.is_open) {
         return status;
     }
-    traffic_settle(context);
+    traffic_settle(&context->records);
     for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
         lane_retire((struct lane_position){.lane = lanes[i], .sequence = lanes[i]->marked});
     }

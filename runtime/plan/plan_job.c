@@ -297,7 +297,7 @@ static capu_status fill(capu_context *context, const struct record *record, bool
     uint64_t others;
 
     if (status == CAPU_OK) {
-        status = trace_record_build(context, record, true, &job->trace, &job->error);
+        status = trace_record_build(&context->records, record, true, &job->trace, &job->error);
     }
     if (status == CAPU_OK) {
         job->is_copied = calloc((size_t)job->trace.tensor_count + 1, sizeof(*job->is_copied));

@@ -371,7 +371,7 @@ static capu_status wait_for_plan(capu_context *context, const char *label, uint6
         status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
                                "waiting for an iteration to plan for");
         if (status == CAPU_OK) {
-            status = tracker_settle(context);
+            status = tracker_settle(&context->records);
             planning_review(context);
         }
         consider_again(context);

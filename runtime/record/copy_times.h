@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct records;
+
 struct copy_time {
     struct device_event *begin; /* NULL: not made; events are used again */
     struct device_event *end;
@@ -34,14 +36,14 @@ struct copy_times {
 
 struct record;
 
-void copy_times_finish(capu_context *context);
+void copy_times_finish(struct records *records);
 
 /* A copy is about to be enqueued, and has been. */
-void copy_times_begin(capu_context *context, enum copy_way way, uint64_t bytes);
-void copy_times_end(capu_context *context, enum copy_way way);
+void copy_times_begin(struct records *records, enum copy_way way, uint64_t bytes);
+void copy_times_end(struct records *records, enum copy_way way);
 
 /* Adds the copies that have ended since the last call to the record, and their rates to its report.
  */
-void copy_times_read(capu_context *context, struct record *record);
+void copy_times_read(struct records *records, struct record *record);
 
 #endif

@@ -1,7 +1,7 @@
 /* Live counters as one line of JSON, see docs/top.md. */
 #define _GNU_SOURCE
-#include "runtime/context/internal.h"
 #include "runtime/record/live.h"
+#include "runtime/record/tracker.h"
 
 #include <errno.h>
 #include <jansson.h>

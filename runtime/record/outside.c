@@ -1,16 +1,16 @@
 /* What ops outside iterations need, see outside.h. */
 #include "runtime/record/outside.h"
 
-#include "runtime/context/internal.h"
+#include "runtime/record/records.h"
 
 /* In another page, an op with somewhat fewer bytes may need more. */
 enum { NEARLY = 8 };
 
 /* The bytes of the operands, and of all small tensors. */
-static uint64_t least_bytes(const capu_context *context)
+static uint64_t least_bytes(const struct records *records)
 {
-    const struct operands *operands = &context->operands;
-    uint64_t bytes = slabs_used_bytes(context->memory.slabs);
+    const struct operands *operands = records->operands;
+    uint64_t bytes = slabs_used_bytes(records->memory->slabs);
 
     for (size_t i = 0; i < operands->access_count; i++) {
         bytes += operands->accesses[i].tensor->bytes;
@@ -33,21 +33,21 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-void outside_note(capu_context *context)
+void outside_note(struct records *records)
 {
-    const struct operands *operands = &context->operands;
-    const struct page_census *census = &context->memory.census;
-    struct outside *outside = &context->records.outside;
+    const struct operands *operands = records->operands;
+    const struct page_census *census = &records->memory->census;
+    struct outside *outside = &records->outside;
     struct page_sums sums[CENSUS_LEVELS];
-    uint64_t bytes = least_bytes(context);
+    uint64_t bytes = least_bytes(records);
     uint64_t own;
 
     if (bytes < outside->least_bytes - outside->least_bytes / NEARLY) {
         return;
     }
     outside->least_bytes = larger(outside->least_bytes, bytes);
-    own = (own_pages(operands) + memory_fixed_pages(&context->memory)) *
-          pages_bytes_each(context->memory.pages);
+    own = (own_pages(operands) + memory_fixed_pages(records->memory)) *
+          pages_bytes_each(records->memory->pages);
     if (outside->op == NULL || own > outside->own_bytes) {
         outside->own_bytes = own;
         outside->op = operands->name;
@@ -64,14 +64,14 @@ void outside_note(capu_context *context)
     }
 }
 
-uint64_t outside_bytes(const capu_context *context, uint64_t page_bytes)
+uint64_t outside_bytes(const struct records *records, uint64_t page_bytes)
 {
-    const struct page_census *census = &context->memory.census;
+    const struct page_census *census = &records->memory->census;
 
     for (size_t level = 0; level < census->level_count; level++) {
         if (census->levels[level].page_bytes == page_bytes) {
-            return context->records.outside.bytes[level];
+            return records->outside.bytes[level];
         }
     }
-    return context->records.outside.own_bytes;
+    return records->outside.own_bytes;
 }

@@ -10,6 +10,8 @@
 
 #include "runtime/tensor/page_census.h"
 
+struct records;
+
 struct outside {
     uint64_t least_bytes;          /* of the op with the most: its operands and all small tensors */
     uint64_t own_bytes;            /* needed in pages of the device */
@@ -19,9 +21,9 @@ struct outside {
 };
 
 /* The op at hand runs outside an iteration. */
-void outside_note(capu_context *context);
+void outside_note(struct records *records);
 
 /* In pages of this size. */
-uint64_t outside_bytes(const capu_context *context, uint64_t page_bytes);
+uint64_t outside_bytes(const struct records *records, uint64_t page_bytes);
 
 #endif

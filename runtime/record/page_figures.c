@@ -1,7 +1,7 @@
 /* What a finished iteration needs, in pages of any size: see page_figures.h. */
 #include "runtime/record/page_figures.h"
 
-#include "runtime/context/internal.h"
+#include "runtime/record/records.h"
 
 #include <string.h>
 
@@ -50,10 +50,10 @@ static uint32_t pages_at(const struct page_census *census, const struct record_t
                                               tensor->is_last, page_bytes);
 }
 
-uint64_t page_figures_span(const capu_context *context, const struct record_tensor *tensor,
+uint64_t page_figures_span(const struct records *records, const struct record_tensor *tensor,
                            uint64_t page_bytes)
 {
-    uint64_t pages = pages_at(&context->memory.census, tensor, page_bytes);
+    uint64_t pages = pages_at(&records->memory->census, tensor, page_bytes);
     uint64_t offset = offset_of(tensor, page_bytes);
     uint64_t first = (offset + page_bytes - 1) / page_bytes * page_bytes;
     uint64_t end = first + pages * page_bytes;
@@ -64,10 +64,10 @@ uint64_t page_figures_span(const capu_context *context, const struct record_tens
 
 /* Counts the pages of each tensor into tracker.pages. A level that does not exist is the device's
    own page. */
-static void count_pages(capu_context *context, const struct record *record, size_t level)
+static void count_pages(struct records *records, const struct record *record, size_t level)
 {
-    const struct page_census *census = &context->memory.census;
-    uint32_t *pages = context->records.tracker.pages;
+    const struct page_census *census = &records->memory->census;
+    uint32_t *pages = records->tracker.pages;
 
     for (size_t i = 0; i < record->tensor_count; i++) {
         const struct record_tensor *tensor = &record->tensors[i];
@@ -180,19 +180,19 @@ static uint64_t held_pages(const struct tracker *tracker, const struct record *r
 }
 
 /* Pre: the scratch arrays of the tracker have room for the record. */
-static struct figures measure(capu_context *context, const struct record *record, size_t level)
+static struct figures measure(struct records *records, const struct record *record, size_t level)
 {
-    struct tracker *tracker = &context->records.tracker;
-    bool is_own = level >= context->memory.census.level_count;
+    struct tracker *tracker = &records->tracker;
+    bool is_own = level >= records->memory->census.level_count;
     struct figures figures = {.page_bytes = record->page_bytes,
                               .edges = record->edge_pages,
                               .slabs = record->fixed_pages - record->edge_pages};
     uint64_t untouched = record->untouched_pages;
     uint64_t held;
 
-    count_pages(context, record, level);
+    count_pages(records, record, level);
     if (!is_own) {
-        figures.page_bytes = context->memory.census.levels[level].page_bytes;
+        figures.page_bytes = records->memory->census.levels[level].page_bytes;
         figures.edges = record->sums[level].edges;
         figures.slabs = record->sums[level].slabs;
         untouched = record->sums[level].persistent;
@@ -206,36 +206,36 @@ static struct figures measure(capu_context *context, const struct record *record
     return figures;
 }
 
-static uint64_t chosen_page(const capu_context *context, uint64_t budget_bytes)
+static uint64_t chosen_page(const struct records *records, uint64_t budget_bytes)
 {
-    return device_choose_page(&context->lanes.device->capabilities.page_rule, budget_bytes);
+    return device_choose_page(&records->lanes->device->capabilities.page_rule, budget_bytes);
 }
 
 /* The figures for a budget of the live peak. Both grow with the page, so the smallest page that
    such a budget could have is the one it would get. */
-static struct figures measure_within(capu_context *context, const struct record *record)
+static struct figures measure_within(struct records *records, const struct record *record)
 {
-    for (size_t i = 0; i < context->memory.census.level_count && !context->settings.is_page_pinned;
-         i++) {
-        struct figures figures = measure(context, record, i);
+    for (size_t i = 0;
+         i < records->memory->census.level_count && !records->settings->is_page_pinned; i++) {
+        struct figures figures = measure(records, record, i);
 
-        if (chosen_page(context, live_bytes(&figures)) <= figures.page_bytes) {
+        if (chosen_page(records, live_bytes(&figures)) <= figures.page_bytes) {
             return figures;
         }
     }
-    return measure(context, record, context->memory.census.level_count);
+    return measure(records, record, records->memory->census.level_count);
 }
 
 /* The page that the device would choose for the budget, if its floor is lower. */
-static void suggest_page(capu_context *context, struct record *record)
+static void suggest_page(struct records *records, struct record *record)
 {
-    uint64_t page_bytes = chosen_page(context, context->settings.full_budget_bytes);
+    uint64_t page_bytes = chosen_page(records, records->settings->full_budget_bytes);
     capu_report *report = &record->report;
 
-    for (size_t i = 0; i < context->memory.census.level_count && context->settings.is_page_pinned;
+    for (size_t i = 0; i < records->memory->census.level_count && records->settings->is_page_pinned;
          i++) {
-        if (context->memory.census.levels[i].page_bytes == page_bytes) {
-            struct figures figures = measure(context, record, i);
+        if (records->memory->census.levels[i].page_bytes == page_bytes) {
+            struct figures figures = measure(records, record, i);
             uint64_t better_bytes = floor_bytes(&figures);
 
             if (better_bytes + report->floor_bytes / WORTH_MENTIONING < report->floor_bytes) {
@@ -247,11 +247,11 @@ static void suggest_page(capu_context *context, struct record *record)
 }
 
 /* What the iterations and the ops outside them have needed so far. */
-static void find_program_floor(capu_context *context, struct record *record)
+static void find_program_floor(struct records *records, struct record *record)
 {
-    struct outside *outside = &context->records.outside;
+    struct outside *outside = &records->outside;
     capu_report *report = &record->report;
-    uint64_t outside_needs = outside_bytes(context, report->floor_page_bytes);
+    uint64_t outside_needs = outside_bytes(records, report->floor_page_bytes);
 
     if (report->floor_bytes > outside->iteration_bytes) {
         outside->iteration_bytes = report->floor_bytes;
@@ -264,9 +264,9 @@ static void find_program_floor(capu_context *context, struct record *record)
     }
 }
 
-capu_status page_figures_report(capu_context *context, struct record *record)
+capu_status page_figures_report(struct records *records, struct record *record)
 {
-    struct tracker *tracker = &context->records.tracker;
+    struct tracker *tracker = &records->tracker;
     capu_report *report = &record->report;
     struct figures figures;
     capu_status status = tracker_grow(&tracker->profile, &tracker->profile_capacity,
@@ -283,7 +283,7 @@ capu_status page_figures_report(capu_context *context, struct record *record)
     if (status != CAPU_OK) {
         return status;
     }
-    figures = measure_within(context, record);
+    figures = measure_within(records, record);
     report->page_bytes = record->page_bytes;
     report->fixed_bytes = record->fixed_pages * record->page_bytes;
     report->floor_page_bytes = figures.page_bytes;
@@ -294,8 +294,8 @@ capu_status page_figures_report(capu_context *context, struct record *record)
     report->floor_edges_bytes = figures.edges * figures.page_bytes;
     report->floor_slabs_bytes = figures.slabs * figures.page_bytes;
     report->floor_op = figures.op;
-    suggest_page(context, record);
-    find_program_floor(context, record);
+    suggest_page(records, record);
+    find_program_floor(records, record);
     return CAPU_OK;
 }
 

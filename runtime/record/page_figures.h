@@ -19,14 +19,15 @@
 
 struct record;
 struct record_tensor;
+struct records;
 struct tracker;
 
 /* Fills in these counters of the record's report. NO_HOST_MEMORY. */
-capu_status page_figures_report(capu_context *context, struct record *record);
+capu_status page_figures_report(struct records *records, struct record *record);
 
 /* The bytes of a tensor that lie in pages of its own, if pages have this size: the device's own or
    a smaller one. 0: it would be always resident. */
-uint64_t page_figures_span(const capu_context *context, const struct record_tensor *tensor,
+uint64_t page_figures_span(const struct records *records, const struct record_tensor *tensor,
                            uint64_t page_bytes);
 
 /* The bytes of each capu_kind where most bytes of the record's tensors are alive: persistent ones

@@ -6,6 +6,7 @@
 #ifndef CAPU_RUNTIME_RECORDS_H
 #define CAPU_RUNTIME_RECORDS_H
 
+#include "runtime/guide/guided.h"
 #include "runtime/record/copy_times.h"
 #include "runtime/record/live.h"
 #include "runtime/record/outside.h"
@@ -14,6 +15,16 @@
 #include "runtime/record/traffic.h"
 
 struct records {
+    /* What it works with. */
+    struct failure *failure;
+    struct agent *agent; /* which writes reports and traces */
+    struct lanes *lanes;
+    struct memory *memory;
+    const struct settings *settings;
+    const struct iteration_state *iteration;
+    const struct operands *operands;
+    const struct guided *guided;
+
     struct tracker tracker;
     struct timeline_logs timeline_logs;
     struct copy_times copy_times;

@@ -2,7 +2,7 @@
    and stalls. */
 #include "policy/format/string_buffer.h"
 #include "policy/model/hints.h"
-#include "runtime/context/internal.h"
+#include "runtime/record/tracker.h"
 
 #include <jansson.h>
 

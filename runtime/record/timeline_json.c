@@ -2,7 +2,7 @@
 #include "runtime/record/timeline_json.h"
 
 #include "policy/format/trace.h"
-#include "runtime/context/internal.h"
+#include "runtime/record/records.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -51,12 +51,12 @@ static const char *kind_name(uint32_t kind, bool is_persistent)
     }
 }
 
-static void put_head(struct line *line, capu_context *context, const struct record *record)
+static void put_head(struct line *line, struct records *records, const struct record *record)
 {
     const capu_report *report = &record->report;
-    const struct device_link *from = &context->lanes.device->capabilities.link;
+    const struct device_link *from = &records->lanes->device->capabilities.link;
     bool is_known = from->d2h_bytes_per_s != 0 && from->h2d_bytes_per_s != 0;
-    const struct device_link *link = is_known ? from : &context->lanes.link;
+    const struct device_link *link = is_known ? from : &records->lanes->link;
 
     PUT(line,
         "{\"type\":\"timeline\",\"version\":1,\"iteration\":%" PRIu64 ",\"label\":", record->stamp);
@@ -142,12 +142,12 @@ static void put_ops(struct line *line, const struct timeline_log *log, const str
     free(numbers);
 }
 
-capu_status timeline_json_begin(capu_context *context, struct timeline_log *log,
+capu_status timeline_json_begin(struct records *records, struct timeline_log *log,
                                 const struct record *record)
 {
     struct line line = {.text = &log->text};
 
-    put_head(&line, context, record);
+    put_head(&line, records, record);
     put_ops(&line, log, record);
     return line.status;
 }

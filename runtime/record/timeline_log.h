@@ -21,6 +21,8 @@
 #include "runtime/iteration/record.h"
 #include "runtime/tensor/tensor.h"
 
+struct records;
+
 enum { TIMELINE_LOG_COUNT = 3 };
 
 enum timeline_event_kind {
@@ -93,31 +95,31 @@ struct timeline_logs {
     struct timeline_log *open; /* NULL: nothing is logged now */
 };
 
-void timeline_logs_finish(capu_context *context);
+void timeline_logs_finish(struct records *records);
 
 /* Opens a log for the iteration whose record is open, if one is to be kept. Pre: its beginning is
    marked. */
-void timeline_log_open(capu_context *context);
+void timeline_log_open(struct records *records);
 
 /* The iteration ends; its record will be completed. */
-void timeline_log_close(capu_context *context);
+void timeline_log_close(struct records *records);
 
 /* What happens in an iteration, in order of issue. A copy begins after everything that is in its
    stream by then, and it ends with what is in it then. */
-void timeline_log_take(capu_context *context, struct tensor *tensor);
-void timeline_log_give(capu_context *context, struct tensor *tensor, uint32_t method);
-void timeline_log_end(capu_context *context, struct tensor *tensor);
-void timeline_log_copy_begin(capu_context *context, struct tensor *tensor, bool is_out);
-void timeline_log_copy_end(capu_context *context, bool is_out);
+void timeline_log_take(struct records *records, struct tensor *tensor);
+void timeline_log_give(struct records *records, struct tensor *tensor, uint32_t method);
+void timeline_log_end(struct records *records, struct tensor *tensor);
+void timeline_log_copy_begin(struct records *records, struct tensor *tensor, bool is_out);
+void timeline_log_copy_end(struct records *records, bool is_out);
 /* `number`: of the op in the guide; it is the newest replay of the open record. */
-void timeline_log_replay(capu_context *context, uint32_t number);
+void timeline_log_replay(struct records *records, uint32_t number);
 /* The tensor has an entry in the open record. */
-void timeline_log_meet(capu_context *context, struct tensor *tensor, size_t record_index);
+void timeline_log_meet(struct records *records, struct tensor *tensor, size_t record_index);
 
 /* The record's times are read, and its marks are still there. */
-void timeline_log_read(capu_context *context, const struct record *record);
+void timeline_log_read(struct records *records, const struct record *record);
 
 /* Passes lines on whose copies have completed. */
-void timeline_logs_settle(capu_context *context);
+void timeline_logs_settle(struct records *records);
 
 #endif

@@ -15,8 +15,8 @@
  * some of their updates. Where that could mislead a planner, the op is written as not replayable,
  * which costs speed at worst.
  */
-#include "runtime/context/internal.h"
 #include "runtime/record/page_figures.h"
+#include "runtime/record/records.h"
 
 #include "policy/format/trace.h"
 
@@ -57,11 +57,11 @@ static enum tensor_hint hint_of(uint32_t hint)
 }
 
 /* The bytes of a tensor in pages of its own; 0: it is always resident. */
-static uint64_t span_of(const capu_context *context, const struct record *record,
+static uint64_t span_of(const struct records *records, const struct record *record,
                         const struct record_tensor *tensor, uint64_t page_bytes)
 {
     if (page_bytes != record->page_bytes) {
-        return page_figures_span(context, tensor, page_bytes);
+        return page_figures_span(records, tensor, page_bytes);
     }
     return record_tensor_pages(tensor) > 0 ? tensor->bytes : 0;
 }
@@ -70,11 +70,11 @@ static uint64_t span_of(const capu_context *context, const struct record *record
    is written as an activation. Always-resident tensors occupy their memory all the time, so they
    are persistent whatever they hold. For a plan, so is a tensor that is split later in the
    iteration: its contents live on in the pieces, and no plan may treat them as dead. */
-static capu_status add_tensor(capu_context *context, struct trace *trace,
+static capu_status add_tensor(struct records *records, struct trace *trace,
                               const struct record_tensor *tensor, uint64_t span_bytes,
                               bool for_plan, struct error_text *error)
 {
-    const struct tensor *live = tensors_find(&context->memory.tensors, tensor->address);
+    const struct tensor *live = tensors_find(&records->memory->tensors, tensor->address);
     bool is_read_after = live != NULL && live->address == tensor->address && live->is_read_after;
     char address[32];
     struct tensor_description description = {
@@ -96,9 +96,10 @@ static capu_status add_tensor(capu_context *context, struct trace *trace,
 }
 
 /* For a plan: what was always resident at some time in the last iterations, until now. */
-static uint64_t fixed_bytes(const capu_context *context, const struct record *record, bool for_plan)
+static uint64_t fixed_bytes(const struct records *records, const struct record *record,
+                            bool for_plan)
 {
-    size_t now = memory_kept_pages(&context->memory);
+    size_t now = memory_kept_pages(records->memory);
 
     if (for_plan) {
         return (now > record->kept_pages ? now : record->kept_pages) * record->page_bytes;
@@ -107,13 +108,13 @@ static uint64_t fixed_bytes(const capu_context *context, const struct record *re
 }
 
 /* Adds the rest of the always-resident pages, beyond the small tensors that the trace names. */
-static capu_status add_fixed(const capu_context *context, const struct record *record,
+static capu_status add_fixed(const struct records *records, const struct record *record,
                              uint64_t page_bytes, bool for_plan, struct trace *trace,
                              struct error_text *error)
 {
     struct tensor_description fixed = {
         .name = "always-resident pages",
-        .bytes = fixed_bytes(context, record, for_plan),
+        .bytes = fixed_bytes(records, record, for_plan),
         .kind = TENSOR_WORKSPACE,
         .persistent = true,
         .unmanaged = true,
@@ -123,7 +124,7 @@ static capu_status add_fixed(const capu_context *context, const struct record *r
     for (size_t i = 0; i < record->tensor_count; i++) {
         const struct record_tensor *tensor = &record->tensors[i];
 
-        named += span_of(context, record, tensor, page_bytes) == 0 ? tensor->tensor_bytes : 0;
+        named += span_of(records, record, tensor, page_bytes) == 0 ? tensor->tensor_bytes : 0;
     }
     if (named >= fixed.bytes) {
         return CAPU_OK;
@@ -246,13 +247,14 @@ static capu_status add_ops(const struct record *record, bool for_plan, struct tr
     return status;
 }
 
-static capu_status set_machine(capu_context *context, struct trace *trace, struct error_text *error)
+static capu_status set_machine(struct records *records, struct trace *trace,
+                               struct error_text *error)
 {
-    const struct device_link *from = &context->lanes.device->capabilities.link;
+    const struct device_link *from = &records->lanes->device->capabilities.link;
     bool is_known = from->d2h_bytes_per_s != 0 && from->h2d_bytes_per_s != 0;
-    const struct device_link *link = is_known ? from : &context->lanes.link;
+    const struct device_link *link = is_known ? from : &records->lanes->link;
     struct machine machine = {
-        .memory_bytes = context->settings.config.budget_bytes,
+        .memory_bytes = records->settings->config.budget_bytes,
         .d2h_bytes_per_s = link->d2h_bytes_per_s,
         .h2d_bytes_per_s = link->h2d_bytes_per_s,
         .copy_latency_ns = link->copy_latency_ns,
@@ -262,11 +264,11 @@ static capu_status set_machine(capu_context *context, struct trace *trace, struc
     if (machine.d2h_bytes_per_s == 0 || machine.h2d_bytes_per_s == 0) {
         return CAPU_OK;
     }
-    strncpy(machine.name, context->lanes.device->capabilities.name, sizeof(machine.name) - 1);
+    strncpy(machine.name, records->lanes->device->capabilities.name, sizeof(machine.name) - 1);
     return trace_set_machine(trace, &machine, error);
 }
 
-capu_status trace_record_build(capu_context *context, const struct record *record, bool for_plan,
+capu_status trace_record_build(struct records *records, const struct record *record, bool for_plan,
                                struct trace *trace, struct error_text *error)
 {
     uint64_t page_bytes = for_plan ? record->page_bytes : record->report.floor_page_bytes;
@@ -274,23 +276,23 @@ capu_status trace_record_build(capu_context *context, const struct record *recor
         trace_init(trace, record->label[0] != '\0' ? record->label : "iteration", error);
 
     if (status == CAPU_OK) {
-        status = set_machine(context, trace, error);
+        status = set_machine(records, trace, error);
     }
     for (size_t i = 0; i < record->tensor_count && status == CAPU_OK; i++) {
         const struct record_tensor *tensor = &record->tensors[i];
 
-        status = add_tensor(context, trace, tensor, span_of(context, record, tensor, page_bytes),
+        status = add_tensor(records, trace, tensor, span_of(records, record, tensor, page_bytes),
                             for_plan, error);
     }
     if (status == CAPU_OK) {
-        status = add_fixed(context, record, page_bytes, for_plan, trace, error);
+        status = add_fixed(records, record, page_bytes, for_plan, trace, error);
     }
     for (size_t i = 0; !for_plan && i < record->untouched_count && status == CAPU_OK; i++) {
         const struct record_tensor *tensor = &record->untouched[i];
-        uint64_t span_bytes = span_of(context, record, tensor, page_bytes);
+        uint64_t span_bytes = span_of(records, record, tensor, page_bytes);
 
         if (span_bytes > 0) {
-            status = add_tensor(context, trace, tensor, span_bytes, for_plan, error);
+            status = add_tensor(records, trace, tensor, span_bytes, for_plan, error);
         }
     }
     if (status == CAPU_OK) {
@@ -302,13 +304,13 @@ capu_status trace_record_build(capu_context *context, const struct record *recor
     return status;
 }
 
-capu_status trace_record_write(capu_context *context, const struct record *record, char **out,
+capu_status trace_record_write(struct records *records, const struct record *record, char **out,
                                size_t *bytes, char *why, size_t why_bytes)
 {
     struct error_text error = {0};
     struct trace trace = {0};
     struct string_buffer text = {0};
-    capu_status status = trace_record_build(context, record, false, &trace, &error);
+    capu_status status = trace_record_build(records, record, false, &trace, &error);
 
     if (status == CAPU_OK) {
         status = trace_write(&trace, &text, &error);

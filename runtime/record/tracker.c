@@ -1,8 +1,9 @@
 /* Recording iterations and completing their reports, see tracker.h. */
 #include "base/assert.h"
+#include "runtime/context/agent.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/record/page_figures.h"
+#include "runtime/record/records.h"
 #include "runtime/tensor/lookup.h"
 
 #include <stdlib.h>
@@ -57,37 +58,37 @@ static const struct record *record_before(const struct tracker *tracker, const s
     return before;
 }
 
-bool tracker_is_timing(const capu_context *context)
+bool tracker_is_timing(const struct records *records)
 {
-    const struct record *record = context->records.tracker.open;
+    const struct record *record = records->tracker.open;
 
     return record == NULL || record->is_timed ||
-           (context->guided.active == NULL && context->settings.config.mode != CAPU_MODE_OFF);
+           (records->guided->active == NULL && records->settings->config.mode != CAPU_MODE_OFF);
 }
 
-capu_status tracker_mark_begin(capu_context *context, struct lane_position *begin)
+capu_status tracker_mark_begin(struct records *records, struct lane_position *begin)
 {
-    if (tracker_is_timing(context)) {
-        return lane_mark(&context->lanes.compute, begin);
+    if (tracker_is_timing(records)) {
+        return lane_mark(&records->lanes->compute, begin);
     }
     *begin = (struct lane_position){0};
     return CAPU_OK;
 }
 
-capu_status tracker_mark_end(capu_context *context, struct lane_position *end)
+capu_status tracker_mark_end(struct records *records, struct lane_position *end)
 {
-    return tracker_is_timing(context) ? lane_mark(&context->lanes.compute, end)
-                                      : lane_mark_untimed(&context->lanes.compute, end);
+    return tracker_is_timing(records) ? lane_mark(&records->lanes->compute, end)
+                                      : lane_mark_untimed(&records->lanes->compute, end);
 }
 
-struct record *tracker_open(capu_context *context, const char *label, const char *plan_error,
+struct record *tracker_open(struct records *records, const char *label, const char *plan_error,
                             bool is_timed)
 {
-    struct record *record = unused_record(&context->records.tracker);
+    struct record *record = unused_record(&records->tracker);
 
-    ASSERT(record != NULL && context->records.tracker.open == NULL);
+    ASSERT(record != NULL && records->tracker.open == NULL);
     record->state = RECORD_OPEN;
-    record->stamp = context->iteration.number;
+    record->stamp = records->iteration->number;
     record->label = label;
     record->is_timed = is_timed;
     record->is_launch = false;
@@ -97,38 +98,38 @@ struct record *tracker_open(capu_context *context, const char *label, const char
     record->report = (capu_report){
         .size = sizeof(capu_report),
         .version = CAPU_REPORT_VERSION,
-        .mode = context->guided.active != NULL                      ? CAPU_MODE_GUIDED
-                : context->settings.config.mode == CAPU_MODE_GUIDED ? CAPU_MODE_PASSIVE
-                                                                    : context->settings.config.mode,
+        .mode = records->guided->active != NULL ? CAPU_MODE_GUIDED
+                : records->settings->config.mode == CAPU_MODE_GUIDED
+                    ? CAPU_MODE_PASSIVE
+                    : records->settings->config.mode,
         .predicted_ns =
-            context->guided.active != NULL ? context->guided.active->feedback.predicted_ns : 0,
-        .plan_d2h_bytes_per_s = context->guided.active != NULL
-                                    ? context->guided.active->feedback.link.d2h_bytes_per_s
+            records->guided->active != NULL ? records->guided->active->feedback.predicted_ns : 0,
+        .plan_d2h_bytes_per_s = records->guided->active != NULL
+                                    ? records->guided->active->feedback.link.d2h_bytes_per_s
                                     : 0,
-        .plan_h2d_bytes_per_s = context->guided.active != NULL
-                                    ? context->guided.active->feedback.link.h2d_bytes_per_s
+        .plan_h2d_bytes_per_s = records->guided->active != NULL
+                                    ? records->guided->active->feedback.link.h2d_bytes_per_s
                                     : 0,
-        .unplaced = context->guided.active != NULL && context->guided.active->guide->is_unplaced,
-        .install_ns = context->records.install_ns,
+        .unplaced = records->guided->active != NULL && records->guided->active->guide->is_unplaced,
+        .install_ns = records->install_ns,
         .plan_error = plan_error,
         .label = label,
         .floor_op = "",
-        .iteration = context->iteration.number,
+        .iteration = records->iteration->number,
         .timed = is_timed,
-        .rank = context->settings.config.rank,
-        .rank_count = context->settings.config.rank_count,
+        .rank = records->settings->config.rank,
+        .rank_count = records->settings->config.rank_count,
     };
-    context->records.tracker.open = record;
-    context->records.tracker.ahead =
-        (struct ahead){.before = record_before(&context->records.tracker, record)};
-    context->records.install_ns = 0;
+    records->tracker.open = record;
+    records->tracker.ahead = (struct ahead){.before = record_before(&records->tracker, record)};
+    records->install_ns = 0;
     return record;
 }
 
-void tracker_cancel(capu_context *context)
+void tracker_cancel(struct records *records)
 {
-    context->records.tracker.open->state = RECORD_UNUSED;
-    context->records.tracker.open = NULL;
+    records->tracker.open->state = RECORD_UNUSED;
+    records->tracker.open = NULL;
 }
 
 static struct record_tensor describe(const struct tensor *tensor)
@@ -157,58 +158,58 @@ static struct record_tensor describe(const struct tensor *tensor)
 }
 
 /* An unlimited run holds persistent tensors also in an iteration that does not touch them. */
-static void list_untouched(capu_context *context, struct record *record)
+static void list_untouched(struct records *records, struct record *record)
 {
-    for (struct tensor *at = context->memory.persistent.head; at != NULL; at = at->contents.next) {
+    for (struct tensor *at = records->memory->persistent.head; at != NULL; at = at->contents.next) {
         if (at->in_record.stamp == record->stamp) {
             continue;
         }
         if (tracker_grow(&record->untouched, &record->untouched_capacity,
                          record->untouched_count + 1, sizeof(*record->untouched)) != CAPU_OK) {
-            agent_fail(context->agent, "no memory to list a trace's tensors");
+            agent_fail(records->agent, "no memory to list a trace's tensors");
             return;
         }
         record->untouched[record->untouched_count++] = describe(at);
     }
 }
 
-void tracker_close(capu_context *context, struct lane_position end)
+void tracker_close(struct records *records, struct lane_position end)
 {
-    struct record *record = context->records.tracker.open;
+    struct record *record = records->tracker.open;
 
     record->end = end;
-    record->fixed_pages = memory_fixed_pages(&context->memory);
-    record->kept_pages = memory_kept_pages(&context->memory);
+    record->fixed_pages = memory_fixed_pages(records->memory);
+    record->kept_pages = memory_kept_pages(records->memory);
     record->report.slab_bytes =
-        slabs_used_count(context->memory.slabs) * pages_bytes_each(context->memory.pages);
-    record->report.slab_used_bytes = slabs_used_bytes(context->memory.slabs);
-    record->edge_pages = context->memory.edge_page_count;
-    record->untouched_pages = context->memory.persistent_pages - record->touched_pages;
-    record->page_bytes = pages_bytes_each(context->memory.pages);
-    page_census_read(&context->memory.census, record->sums);
-    if (record->report.budget_bytes < context->settings.config.budget_bytes) {
+        slabs_used_count(records->memory->slabs) * pages_bytes_each(records->memory->pages);
+    record->report.slab_used_bytes = slabs_used_bytes(records->memory->slabs);
+    record->edge_pages = records->memory->edge_page_count;
+    record->untouched_pages = records->memory->persistent_pages - record->touched_pages;
+    record->page_bytes = pages_bytes_each(records->memory->pages);
+    page_census_read(&records->memory->census, record->sums);
+    if (record->report.budget_bytes < records->settings->config.budget_bytes) {
         record->report.budget_bytes =
-            context->settings.config.budget_bytes; /* the largest there was */
+            records->settings->config.budget_bytes; /* the largest there was */
     }
     record->report.host_bytes =
-        host_arena_chunk_bytes(context->memory.arena); /* it never shrinks */
-    record->report.peak_bytes = pages_out_peak(context->memory.pages) * record->page_bytes;
-    if (context->settings.config.trace_path != NULL &&
-        record->stamp == context->settings.config.trace_iteration) {
-        list_untouched(context, record);
+        host_arena_chunk_bytes(records->memory->arena); /* it never shrinks */
+    record->report.peak_bytes = pages_out_peak(records->memory->pages) * record->page_bytes;
+    if (records->settings->config.trace_path != NULL &&
+        record->stamp == records->settings->config.trace_iteration) {
+        list_untouched(records, record);
     }
     record->state = RECORD_RUNNING;
-    context->records.tracker.open = NULL;
-    timeline_log_close(context);
+    records->tracker.open = NULL;
+    timeline_log_close(records);
 }
 
-capu_status tracker_reserve(capu_context *context, size_t access_count, size_t operand_count,
+capu_status tracker_reserve(struct records *records, size_t access_count, size_t operand_count,
                             size_t piece_count)
 {
-    struct record *record = context->records.tracker.open;
+    struct record *record = records->tracker.open;
 
     if (record != NULL) {
-        ahead_look(&context->records.tracker.ahead, &context->memory.tensors, record, access_count);
+        ahead_look(&records->tracker.ahead, &records->memory->tensors, record, access_count);
     }
     /* Every operand may first be filled with zeros, by an op of its own. */
     return record == NULL || record_reserve(record, access_count + 1, 2 * access_count + 1,
@@ -238,28 +239,28 @@ static uint64_t sign_access(uint64_t signature, const struct tensor *tensor, uin
 
 /* How long the active plan assumes that the op at hand takes, if the op is not timed; otherwise 0.
  */
-static uint64_t planned_ns(const capu_context *context)
+static uint64_t planned_ns(const struct records *records)
 {
-    uint32_t next = context->guided.binding.next;
+    uint32_t next = records->guided->binding.next;
 
-    return !tracker_is_timing(context) && context->guided.active != NULL &&
-                   next < context->guided.active->feedback.op_count
-               ? context->guided.active->feedback.planned_ns[next]
+    return !tracker_is_timing(records) && records->guided->active != NULL &&
+                   next < records->guided->active->feedback.op_count
+               ? records->guided->active->feedback.planned_ns[next]
                : 0;
 }
 
-size_t tracker_op(capu_context *context, const struct call *call, bool is_replayable)
+size_t tracker_op(struct records *records, const struct call *call, bool is_replayable)
 {
-    struct record *record = context->records.tracker.open;
+    struct record *record = records->tracker.open;
     struct record_op *op;
 
     if (record == NULL) {
         return SIZE_MAX;
     }
-    op = record_add_op(record, call, context->records.tracker.segment);
+    op = record_add_op(record, call, records->tracker.segment);
     op->is_replayable = is_replayable;
-    op->ns = planned_ns(context);
-    if (context->operands.has_waited) {
+    op->ns = planned_ns(records);
+    if (records->operands->has_waited) {
         record->waits[record->wait_count++] = (struct record_wait){.op = record->op_count - 1};
     }
     if (!call->is_once) {
@@ -269,7 +270,7 @@ size_t tracker_op(capu_context *context, const struct call *call, bool is_replay
 }
 
 /* Makes the tensor's entry in the open record, at its first access. */
-static void add_entry(capu_context *context, struct record *record, struct tensor *tensor,
+static void add_entry(struct records *records, struct record *record, struct tensor *tensor,
                       uint32_t role)
 {
     struct record_tensor *entry;
@@ -284,11 +285,11 @@ static void add_entry(capu_context *context, struct record *record, struct tenso
     tensor->is_carried = tensor->is_carried || entry->is_carried;
     tensor->overwrites++;
     entry->first_op = (uint32_t)record->op_count - 1;
-    if (tensor->contents.list == &context->memory.persistent) {
+    if (tensor->contents.list == &records->memory->persistent) {
         record->touched_pages += tensor->page_count;
         entry->is_held = true;
     }
-    timeline_log_meet(context, tensor, tensor->in_record.index);
+    timeline_log_meet(records, tensor, tensor->in_record.index);
 }
 
 /* The op being recorded touches a tensor that had left: it is back. */
@@ -302,11 +303,11 @@ static inline void end_eviction(struct record *record, struct tensor *tensor)
 }
 
 /* Adds an access to the newest op. */
-static inline void add_access(capu_context *context, struct record *record, struct tensor *tensor,
+static inline void add_access(struct records *records, struct record *record, struct tensor *tensor,
                               uint32_t role, bool is_once)
 {
     if (tensor->in_record.stamp != record->stamp) {
-        add_entry(context, record, tensor, role);
+        add_entry(records, record, tensor, role);
     }
     record->tensors[tensor->in_record.index].last_op = (uint32_t)record->op_count - 1;
     end_eviction(record, tensor);
@@ -316,34 +317,34 @@ static inline void add_access(capu_context *context, struct record *record, stru
     }
 }
 
-void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
+void tracker_access(struct records *records, struct tensor *tensor, uint32_t role)
 {
-    struct record *record = context->records.tracker.open;
+    struct record *record = records->tracker.open;
 
     if (record != NULL) {
-        add_access(context, record, tensor, role, record_is_once(record, record->op_count - 1));
+        add_access(records, record, tensor, role, record_is_once(record, record->op_count - 1));
     }
 }
 
-void tracker_accesses(capu_context *context)
+void tracker_accesses(struct records *records)
 {
-    const struct operands *operands = &context->operands;
-    struct record *record = context->records.tracker.open;
+    const struct operands *operands = records->operands;
+    struct record *record = records->tracker.open;
     bool is_once = record != NULL && record_is_once(record, record->op_count - 1);
 
     for (size_t i = 0; record != NULL && i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
 
-        add_access(context, record, access->tensor, access->recorded, is_once);
+        add_access(records, record, access->tensor, access->recorded, is_once);
         if (access->is_partial) {
             record_set_partial(record);
         }
     }
 }
 
-void tracker_cleared(capu_context *context, void *address, uint64_t bytes)
+void tracker_cleared(struct records *records, void *address, uint64_t bytes)
 {
-    struct record *record = context->records.tracker.open;
+    struct record *record = records->tracker.open;
 
     if (record != NULL) {
         ASSERT(record->op_count > 0 && record->cleared_count < record->cleared_capacity);
@@ -352,10 +353,10 @@ void tracker_cleared(capu_context *context, void *address, uint64_t bytes)
     }
 }
 
-void tracker_marks(capu_context *context, size_t op, const struct call *call,
+void tracker_marks(struct records *records, size_t op, const struct call *call,
                    struct lane_position start, struct lane_position end)
 {
-    struct record *record = context->records.tracker.open;
+    struct record *record = records->tracker.open;
 
     if (record != NULL && op != SIZE_MAX) {
         record->ops[op].start = record_mark(record, start);
@@ -374,11 +375,11 @@ static bool is_against(uint32_t hint, uint32_t method)
 }
 
 /* Passive mode has no plan that could follow hints. */
-static void note_hint(const capu_context *context, const struct tensor *tensor,
+static void note_hint(const struct records *records, const struct tensor *tensor,
                       struct record *record, struct record_eviction *eviction)
 {
     const struct guide *guide =
-        context->guided.active != NULL ? context->guided.active->guide : NULL;
+        records->guided->active != NULL ? records->guided->active->guide : NULL;
     struct hint_reason reason;
 
     if (guide == NULL || !is_against(tensor->hint, eviction->method) ||
@@ -392,9 +393,9 @@ static void note_hint(const capu_context *context, const struct tensor *tensor,
     eviction->obstacle_op = reason.op < guide->op_count ? guide->ops[reason.op].call.name : "";
 }
 
-void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t method)
+void tracker_evicted(struct records *records, struct tensor *tensor, uint32_t method)
 {
-    struct record *record = context->records.tracker.open;
+    struct record *record = records->tracker.open;
     struct record_eviction *eviction;
     bool is_known;
 
@@ -402,7 +403,7 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
         return;
     }
     record->report.evict_count++;
-    timeline_log_give(context, tensor, method);
+    timeline_log_give(records, tensor, method);
     /* A list of evictions that cannot grow costs the user a line of the report, not the training.
      */
     if (tracker_grow(&record->evictions, &record->eviction_capacity, record->eviction_count + 1,
@@ -414,19 +415,19 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
     tensor->in_eviction.index = record->eviction_count;
     eviction = &record->evictions[record->eviction_count++];
     *eviction = (struct record_eviction){
-        .name = lookup_name(&context->memory, tensor),
+        .name = lookup_name(records->memory, tensor),
         .bytes = tensor->span_bytes,
         .method = method,
         .evicted_op = is_known ? record->tensors[tensor->in_record.index].last_op : SIZE_MAX,
         .back_op = SIZE_MAX,
         .trigger_op = SIZE_MAX,
     };
-    note_hint(context, tensor, record, eviction);
+    note_hint(records, tensor, record, eviction);
 }
 
-void tracker_triggered(capu_context *context, const struct tensor *tensor)
+void tracker_triggered(struct records *records, const struct tensor *tensor)
 {
-    struct record *record = context->records.tracker.open;
+    struct record *record = records->tracker.open;
 
     if (record != NULL && tensor->in_eviction.stamp == record->stamp &&
         tensor->in_eviction.index != SIZE_MAX) {
@@ -434,10 +435,10 @@ void tracker_triggered(capu_context *context, const struct tensor *tensor)
     }
 }
 
-void tracker_replay(capu_context *context, const char *name, uint32_t number,
+void tracker_replay(struct records *records, const char *name, uint32_t number,
                     struct lane_position start, struct lane_position end)
 {
-    struct record *record = context->records.tracker.open;
+    struct record *record = records->tracker.open;
 
     if (record == NULL) {
         return;
@@ -449,16 +450,16 @@ void tracker_replay(capu_context *context, const char *name, uint32_t number,
         record->replays[record->replay_count++] =
             (struct record_replay){.before = record->op_count,
                                    .name = name,
-                                   .has_waited = context->operands.has_waited,
+                                   .has_waited = records->operands->has_waited,
                                    .start = start.sequence,
                                    .end = end.sequence};
-        timeline_log_replay(context, number);
+        timeline_log_replay(records, number);
     }
 }
 
-void tracker_zeroed(capu_context *context, const struct tensor *tensor)
+void tracker_zeroed(struct records *records, const struct tensor *tensor)
 {
-    struct record *record = context->records.tracker.open;
+    struct record *record = records->tracker.open;
 
     if (record != NULL && tensor->in_record.stamp == record->stamp) {
         record->tensors[tensor->in_record.index].zeroed_op = (uint32_t)record->op_count;
@@ -467,9 +468,9 @@ void tracker_zeroed(capu_context *context, const struct tensor *tensor)
 
 /* The tensor's entry in the open record if it will not be accessed again: it carries nothing out of
    the iteration. NULL: the record does not have it. */
-static struct record_tensor *end_entry(capu_context *context, const struct tensor *tensor)
+static struct record_tensor *end_entry(struct records *records, const struct tensor *tensor)
 {
-    struct record *record = context->records.tracker.open;
+    struct record *record = records->tracker.open;
     struct record_tensor *entry = NULL;
 
     if (record != NULL && tensor->in_record.stamp == record->stamp) {
@@ -479,31 +480,31 @@ static struct record_tensor *end_entry(capu_context *context, const struct tenso
     return entry;
 }
 
-void tracker_gone(capu_context *context, const struct tensor *tensor)
+void tracker_gone(struct records *records, const struct tensor *tensor)
 {
-    struct record_tensor *entry = end_entry(context, tensor);
+    struct record_tensor *entry = end_entry(records, tensor);
 
     if (entry != NULL) {
-        entry->freed_op = (uint32_t)context->records.tracker.open->op_count;
+        entry->freed_op = (uint32_t)records->tracker.open->op_count;
     }
 }
 
-void tracker_cut(capu_context *context, const struct tensor *tensor)
+void tracker_cut(struct records *records, const struct tensor *tensor)
 {
-    struct record_tensor *entry = end_entry(context, tensor);
+    struct record_tensor *entry = end_entry(records, tensor);
 
     if (entry != NULL) {
         entry->is_cut = true;
     }
 }
 
-void tracker_persistent(capu_context *context, const struct tensor *tensor, int change)
+void tracker_persistent(struct records *records, const struct tensor *tensor, int change)
 {
-    struct record *record = context->records.tracker.open;
+    struct record *record = records->tracker.open;
     uint64_t pages = change > 0 ? tensor->page_count : -(uint64_t)tensor->page_count;
 
-    context->memory.persistent_pages += pages;
-    page_census_persistent(&context->memory.census, tensor, change);
+    records->memory->persistent_pages += pages;
+    page_census_persistent(&records->memory->census, tensor, change);
     if (record != NULL && tensor->in_record.stamp == record->stamp) {
         record->touched_pages += pages;
         record->tensors[tensor->in_record.index].is_held = change > 0;
@@ -511,9 +512,9 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
 }
 
 /* What `capuchin top` shows. Reading the clock is no system call. */
-static void publish_live(capu_context *context, const struct record *record)
+static void publish_live(struct records *records, const struct record *record)
 {
-    struct live *live = context->records.live;
+    struct live *live = records->live;
     struct timespec now;
     uint64_t now_ns;
 
@@ -522,38 +523,38 @@ static void publish_live(capu_context *context, const struct record *record)
     live_note_report(live, &record->report);
     /* The only part that takes time per op; so often is enough for people. */
     if (now_ns - live->kinds_ns >= KINDS_EVERY_NS) {
-        page_figures_kinds(&context->records.tracker, record, live->own.kind_bytes);
+        page_figures_kinds(&records->tracker, record, live->own.kind_bytes);
         live->kinds_ns = now_ns;
     }
-    live->own.held_bytes = pages_out(context->memory.pages) * record->page_bytes;
+    live->own.held_bytes = pages_out(records->memory->pages) * record->page_bytes;
     live->own.published_ns = now_ns;
     live_publish(live);
 }
 
 /* Report line and trace, for the agent to write. Training goes on if that fails, and capu_flush
    tells. */
-static void publish(capu_context *context, struct record *record)
+static void publish(struct records *records, struct record *record)
 {
-    if (context->records.live != NULL) {
-        publish_live(context, record);
+    if (records->live != NULL) {
+        publish_live(records, record);
     }
-    if (context->settings.config.report_path != NULL) {
+    if (records->settings->config.report_path != NULL) {
         char *line = report_json(&record->report, record);
 
-        if (line == NULL || agent_report(context->agent, line) != CAPU_OK) {
-            agent_fail(context->agent, "no memory for a line of the report file");
+        if (line == NULL || agent_report(records->agent, line) != CAPU_OK) {
+            agent_fail(records->agent, "no memory for a line of the report file");
         }
     }
-    if (context->settings.config.trace_path != NULL &&
-        record->stamp == context->settings.config.trace_iteration) {
+    if (records->settings->config.trace_path != NULL &&
+        record->stamp == records->settings->config.trace_iteration) {
         char error[AGENT_TEXT_BYTES / 2];
         size_t bytes;
         char *text;
 
-        if (trace_record_write(context, record, &text, &bytes, error, sizeof(error)) != CAPU_OK) {
-            agent_fail(context->agent, error);
-        } else if (agent_trace(context->agent, text, bytes) != CAPU_OK) {
-            agent_fail(context->agent, "no memory to hand on the trace");
+        if (trace_record_write(records, record, &text, &bytes, error, sizeof(error)) != CAPU_OK) {
+            agent_fail(records->agent, error);
+        } else if (agent_trace(records->agent, text, bytes) != CAPU_OK) {
+            agent_fail(records->agent, "no memory to hand on the trace");
         }
     }
 }
@@ -572,23 +573,23 @@ static struct record *oldest_running(struct tracker *tracker)
     return oldest;
 }
 
-capu_status tracker_settle(capu_context *context)
+capu_status tracker_settle(struct records *records)
 {
-    struct record *record = oldest_running(&context->records.tracker);
+    struct record *record = oldest_running(&records->tracker);
 
     while (record != NULL && lane_has_passed(record->end)) {
-        capu_status status = tracker_complete(context, record);
+        capu_status status = tracker_complete(records, record);
 
         if (status != CAPU_OK) {
-            return failure_check(&context->failure, status, "completing an iteration's report");
+            return failure_check(records->failure, status, "completing an iteration's report");
         }
-        context->records.tracker.newest = record;
-        traffic_settle(context);
+        records->tracker.newest = record;
+        traffic_settle(records);
         lane_retire(record->end);
-        publish(context, record);
-        record = oldest_running(&context->records.tracker);
+        publish(records, record);
+        record = oldest_running(&records->tracker);
     }
-    timeline_logs_settle(context);
+    timeline_logs_settle(records);
     return CAPU_OK;
 }
 

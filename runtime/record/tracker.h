@@ -18,6 +18,8 @@
 #include "runtime/record/ahead.h"
 #include "runtime/tensor/tensors.h"
 
+struct records;
+
 enum { RECORD_COUNT = 3 };
 
 struct tracker {
@@ -39,87 +41,87 @@ void tracker_finish(struct tracker *tracker);
 
 /* Opens a record. `plan_error` is for the report: why no plan is active, or "". Never fails. Pre:
    at most one record is running. */
-struct record *tracker_open(capu_context *context, const char *label, const char *plan_error,
+struct record *tracker_open(struct records *records, const char *label, const char *plan_error,
                             bool is_timed);
 
 /* Whether ops are timed now. They always are, except while a plan is active in an iteration that is
    not to be timed. */
-bool tracker_is_timing(const capu_context *context);
+bool tracker_is_timing(const struct records *records);
 
 /* Marks the compute lane before work. If the work is not timed, *begin is the zero position, which
    always counts as passed: nothing waits for a beginning. */
-capu_status tracker_mark_begin(capu_context *context, struct lane_position *begin);
+capu_status tracker_mark_begin(struct records *records, struct lane_position *begin);
 
 /* Marks the compute lane after work, with a time only if the work is timed. */
-capu_status tracker_mark_end(capu_context *context, struct lane_position *end);
+capu_status tracker_mark_end(struct records *records, struct lane_position *end);
 
 /* Discards the open record, because the iteration could not begin. */
-void tracker_cancel(capu_context *context);
+void tracker_cancel(struct records *records);
 
 /* Closes the open record; its work ends at the position `end`. */
-void tracker_close(capu_context *context, struct lane_position end);
+void tracker_close(struct records *records, struct lane_position end);
 
 /* Completes every running record whose end has passed: reads its times, fills in its report, and
    passes report and trace to the agent, which also reports what prevents their writing.
    NO_HOST_MEMORY. */
-capu_status tracker_settle(capu_context *context);
+capu_status tracker_settle(struct records *records);
 
 /* The oldest finished record of an iteration after that one; NULL: there is none. */
 const struct record *tracker_finished_after(const struct tracker *tracker, uint64_t iteration);
 
 /* Reserves room for one op with this many accesses, operands, and pieces of operands, so that
    recording it cannot fail. NO_HOST_MEMORY. */
-capu_status tracker_reserve(capu_context *context, size_t access_count, size_t operand_count,
+capu_status tracker_reserve(struct records *records, size_t access_count, size_t operand_count,
                             size_t piece_count);
 
 /* Starts the record of an op and returns its number; SIZE_MAX outside iterations. Its accesses
    follow, with tracker_accesses those of the op at hand, with tracker_access one of another op;
    then tracker_cleared for ranges to clear; then its marks and its operands, with the same call.
    Pre: tracker_reserve. */
-size_t tracker_op(capu_context *context, const struct call *call, bool is_replayable);
-void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role);
-void tracker_accesses(capu_context *context);
-void tracker_cleared(capu_context *context, void *address, uint64_t bytes);
-void tracker_marks(capu_context *context, size_t op, const struct call *call,
+size_t tracker_op(struct records *records, const struct call *call, bool is_replayable);
+void tracker_access(struct records *records, struct tensor *tensor, uint32_t role);
+void tracker_accesses(struct records *records);
+void tracker_cleared(struct records *records, void *address, uint64_t bytes);
+void tracker_marks(struct records *records, size_t op, const struct call *call,
                    struct lane_position start, struct lane_position end);
 
 /* Records that a tensor left the device, by a capu_method. Its next access ends the eviction.
    Nothing is recorded outside iterations, here and below. */
-void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t method);
+void tracker_evicted(struct records *records, struct tensor *tensor, uint32_t method);
 
 /* Records that a tensor starts to return ahead of its access. */
-void tracker_triggered(capu_context *context, const struct tensor *tensor);
+void tracker_triggered(struct records *records, const struct tensor *tensor);
 
 /* Records that the op of this name, `number` in the guide, was replayed between two marks on the
    compute lane. */
-void tracker_replay(capu_context *context, const char *name, uint32_t number,
+void tracker_replay(struct records *records, const char *name, uint32_t number,
                     struct lane_position start, struct lane_position end);
 
 /* Records that capu_zero ended a tensor's contents, without an op. */
-void tracker_zeroed(capu_context *context, const struct tensor *tensor);
+void tracker_zeroed(struct records *records, const struct tensor *tensor);
 
 /* Records that a tensor is about to be freed: it carries nothing out of the iteration. */
-void tracker_gone(capu_context *context, const struct tensor *tensor);
+void tracker_gone(struct records *records, const struct tensor *tensor);
 
 /* Records that a tensor is about to be replaced by its pieces. */
-void tracker_cut(capu_context *context, const struct tensor *tensor);
+void tracker_cut(struct records *records, const struct tensor *tensor);
 
 /* Updates the page counts when a persistent tensor gets contents (1) or loses them (-1). */
-void tracker_persistent(capu_context *context, const struct tensor *tensor, int change);
+void tracker_persistent(struct records *records, const struct tensor *tensor, int change);
 
 /* Adds to a counter of the open report; `counter` is a field of capu_report. */
-#define TRACKER_ADD(context_, counter_, amount_)                            \
-    do {                                                                    \
-        if ((context_)->records.tracker.open != NULL) {                     \
-            (context_)->records.tracker.open->report.counter_ += (amount_); \
-        }                                                                   \
+#define TRACKER_ADD(records_, counter_, amount_)                    \
+    do {                                                            \
+        if ((records_)->tracker.open != NULL) {                     \
+            (records_)->tracker.open->report.counter_ += (amount_); \
+        }                                                           \
     } while (0)
 
 /* tracker_complete.c: completes the report of a record whose work has finished. NO_HOST_MEMORY. */
-capu_status tracker_complete(capu_context *context, struct record *record);
+capu_status tracker_complete(struct records *records, struct record *record);
 
 /* The same for all but times, as soon as a record that was not timed has been closed. */
-capu_status tracker_foresee(capu_context *context, struct record *record);
+capu_status tracker_foresee(struct records *records, struct record *record);
 
 /* array_reserve with a status: NO_HOST_MEMORY. */
 static inline capu_status tracker_grow(void *array, size_t *capacity, size_t needed,
@@ -134,12 +136,12 @@ struct error_text;
 /* trace_record.c: builds a trace from a finished record. Tensor ids are indices into the record's
    tensors. `for_plan` leaves out the ops that happen only once and the tensors that no op touches,
    which a plan leaves where they are. On failure *trace is zeroed. */
-capu_status trace_record_build(capu_context *context, const struct record *record, bool for_plan,
+capu_status trace_record_build(struct records *records, const struct record *record, bool for_plan,
                                struct trace *trace, struct error_text *error);
 
 /* trace_record.c: writes the record as a trace in JSON lines. The caller frees *text. On failure
    `why` receives the reason. */
-capu_status trace_record_write(capu_context *context, const struct record *record, char **text,
+capu_status trace_record_write(struct records *records, const struct record *record, char **text,
                                size_t *bytes, char *why, size_t why_bytes);
 
 /* report_json.c: returns the report as one line of JSON, which the caller frees. The record adds

@@ -9,8 +9,8 @@
  * data loader.
  */
 #include "base/assert.h"
-#include "runtime/context/internal.h"
 #include "runtime/record/page_figures.h"
+#include "runtime/record/records.h"
 
 #include <string.h>
 
@@ -31,13 +31,13 @@ static capu_status read_own_time(const struct record *record, struct lane_positi
 }
 
 /* Reads the times of the replays before an op, and moves *before to the end of the last one. */
-static capu_status read_replays(capu_context *context, struct record *record, size_t op,
+static capu_status read_replays(struct records *records, struct record *record, size_t op,
                                 size_t *next, struct lane_position *before)
 {
     while (*next < record->replay_count && record->replays[*next].before <= op) {
         struct record_replay *replay = &record->replays[(*next)++];
-        struct lane_position start = {.lane = &context->lanes.compute, .sequence = replay->start};
-        struct lane_position end = {.lane = &context->lanes.compute, .sequence = replay->end};
+        struct lane_position start = {.lane = &records->lanes->compute, .sequence = replay->start};
+        struct lane_position end = {.lane = &records->lanes->compute, .sequence = replay->end};
         uint64_t ns;
         capu_status status = read_own_time(record, start, end, &ns);
 
@@ -77,7 +77,7 @@ static capu_status read_last_times(struct record *record)
 }
 
 /* Reads the times of ops and replays from the marks on the compute lane. */
-static capu_status read_op_times(capu_context *context, struct record *record)
+static capu_status read_op_times(struct records *records, struct record *record)
 {
     struct lane_position before = record->begin;
     capu_report *report = &record->report;
@@ -93,7 +93,7 @@ static capu_status read_op_times(capu_context *context, struct record *record)
         struct lane_position start = record_position(record, op->start);
         struct lane_position end = record_position(record, op->end);
 
-        status = read_replays(context, record, i, &next_replay, &before);
+        status = read_replays(records, record, i, &next_replay, &before);
         if (status == CAPU_OK) {
             status = read_own_time(record, start, end, &op->ns);
         }
@@ -110,7 +110,7 @@ static capu_status read_op_times(capu_context *context, struct record *record)
         report->compute_ns += op->ns;
         before = end;
     }
-    return read_replays(context, record, record->op_count, &next_replay, &before);
+    return read_replays(records, record, record->op_count, &next_replay, &before);
 }
 
 /* The times of the iteration as a whole. */
@@ -129,14 +129,14 @@ static capu_status read_whole(struct record *record)
     return status;
 }
 
-static capu_status read_times(capu_context *context, struct record *record)
+static capu_status read_times(struct records *records, struct record *record)
 {
     capu_status status = read_whole(record);
 
     if (status != CAPU_OK) {
         return status;
     }
-    return record->is_timed ? read_op_times(context, record) : read_last_times(record);
+    return record->is_timed ? read_op_times(records, record) : read_last_times(record);
 }
 
 static capu_status list_evictions(struct record *record)
@@ -219,10 +219,10 @@ static capu_status list_stalls(struct record *record)
 }
 
 /* What the record says of the iteration without times. */
-static capu_status complete_figures(capu_context *context, struct record *record)
+static capu_status complete_figures(struct records *records, struct record *record)
 {
     capu_report *report = &record->report;
-    capu_status status = page_figures_report(context, record);
+    capu_status status = page_figures_report(records, record);
 
     if (status == CAPU_OK) {
         status = list_evictions(record);
@@ -234,20 +234,20 @@ static capu_status complete_figures(capu_context *context, struct record *record
     return status;
 }
 
-capu_status tracker_foresee(capu_context *context, struct record *record)
+capu_status tracker_foresee(struct records *records, struct record *record)
 {
     ASSERT(record->state == RECORD_RUNNING && !record->is_timed);
     record->report.compute_ns = CAPU_NOT_TIMED;
     record->report.stall_ns = CAPU_NOT_TIMED;
     record->report.recompute_ns = CAPU_NOT_TIMED;
-    return complete_figures(context, record);
+    return complete_figures(records, record);
 }
 
-capu_status tracker_complete(capu_context *context, struct record *record)
+capu_status tracker_complete(struct records *records, struct record *record)
 {
     capu_status status = CAPU_OK;
 
-    copy_times_read(context, record);
+    copy_times_read(records, record);
     if (record->is_launch) {
         status = lane_elapsed_ns(record->begin, record->end, &record->report.time_ns);
         if (status == CAPU_OK) {
@@ -255,13 +255,13 @@ capu_status tracker_complete(capu_context *context, struct record *record)
         }
         return status;
     }
-    status = read_times(context, record);
+    status = read_times(records, record);
     if (status == CAPU_OK && record->report.stall_ns != CAPU_NOT_TIMED) {
-        context->records.traffic.totals.stall_ns += record->report.stall_ns;
+        records->traffic.totals.stall_ns += record->report.stall_ns;
     }
     if (status == CAPU_OK) {
-        timeline_log_read(context, record);
-        status = complete_figures(context, record);
+        timeline_log_read(records, record);
+        status = complete_figures(records, record);
     }
     if (status == CAPU_OK) {
         status = list_stalls(record);

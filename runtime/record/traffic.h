@@ -14,6 +14,7 @@
 #include "capuchin/report.h"
 #include "device/lane.h"
 
+struct records;
 struct tensor;
 
 struct traffic_gap {
@@ -30,21 +31,21 @@ struct traffic {
 void traffic_finish(struct traffic *traffic);
 
 /* A tensor is copied to host memory, or back. Counts for the report of the iteration, too. */
-void traffic_out(capu_context *context, struct tensor *tensor);
-void traffic_back(capu_context *context, struct tensor *tensor);
+void traffic_out(struct records *records, struct tensor *tensor);
+void traffic_back(struct records *records, struct tensor *tensor);
 
 /* A tensor is evicted by a method other than SWAP, without a copy. As above. */
-void traffic_dropped(capu_context *context, const struct tensor *tensor, uint32_t method);
+void traffic_dropped(struct records *records, const struct tensor *tensor, uint32_t method);
 
 /* The calling thread has waited for evictions since a time of the device. As above. */
-void traffic_host_waited(capu_context *context, uint64_t begin_ns);
+void traffic_host_waited(struct records *records, uint64_t begin_ns);
 
 /* Operands of the op at hand are missing; its start has been marked. Nothing is noted in
    iterations, whose reports have the waits, nor where there is no host memory or event for it. */
-void traffic_wait_begin(capu_context *context);
-void traffic_wait_end(capu_context *context);
+void traffic_wait_begin(struct records *records);
+void traffic_wait_end(struct records *records);
 
 /* Reads the gaps that have passed. Before marks on the compute lane are retired. */
-void traffic_settle(capu_context *context);
+void traffic_settle(struct records *records);
 
 #endif

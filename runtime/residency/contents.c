@@ -16,19 +16,19 @@ void contents_define(capu_context *context, struct tensor *tensor)
         return;
     }
     if (tensor->contents.list == &context->memory.persistent) {
-        tracker_persistent(context, tensor, -1);
+        tracker_persistent(&context->records, tensor, -1);
     }
     tensor_list_remove(tensor, CONTENTS);
     tensor_list_append(list, tensor, CONTENTS);
     if (tensor->is_persistent) {
-        tracker_persistent(context, tensor, 1);
+        tracker_persistent(&context->records, tensor, 1);
     }
 }
 
 void contents_forget(capu_context *context, struct tensor *tensor)
 {
     if (tensor->contents.list == &context->memory.persistent) {
-        tracker_persistent(context, tensor, -1);
+        tracker_persistent(&context->records, tensor, -1);
     }
     tensor_list_remove(tensor, CONTENTS);
     tensor_state_undefined(tensor);

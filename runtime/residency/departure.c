@@ -84,7 +84,7 @@ static capu_status release_span(capu_context *context, struct tensor *tensor)
     if (status != CAPU_OK) {
         return failure_check(&context->failure, status, "unmapping memory");
     }
-    TRACKER_ADD(context, unmap_count, 1);
+    TRACKER_ADD(&context->records, unmap_count, 1);
     pages_give(context->memory.pages, tensor->pages, tensor->page_count);
     tensor_state_unmapped(tensor);
     return CAPU_OK;
@@ -103,7 +103,7 @@ static capu_status release_edges(capu_context *context, struct allocation *alloc
             if (status != CAPU_OK) {
                 return failure_check(&context->failure, status, "unmapping memory");
             }
-            TRACKER_ADD(context, unmap_count, 1);
+            TRACKER_ADD(&context->records, unmap_count, 1);
             pages_give(context->memory.pages, &allocation->edge_pages[i], 1);
             allocation->edge_pages[i] = DEVICE_NO_PAGE;
             context->memory.edge_page_count--;
@@ -182,7 +182,7 @@ capu_status departure_wait(capu_context *context, struct departure *departure)
             return failure_check(&context->failure, status, "waiting for an eviction");
         }
     }
-    traffic_host_waited(context, start);
+    traffic_host_waited(&context->records, start);
     context->operands.has_waited = true;
     return departure_end(context, departure);
 }

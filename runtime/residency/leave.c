@@ -85,7 +85,7 @@ static capu_status unmap_tensor(capu_context *context, const struct guide *guide
         return CAPU_OK;
     }
     status = device_unmap(context->lanes.device, tensor->span, tensor->page_count);
-    TRACKER_ADD(context, unmap_count, status == CAPU_OK);
+    TRACKER_ADD(&context->records, unmap_count, status == CAPU_OK);
     return status;
 }
 

@@ -33,7 +33,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
         queue = &context->residency.departures.copying;
     }
     if (method != CAPU_METHOD_SWAP) {
-        traffic_dropped(context, tensor, method);
+        traffic_dropped(&context->records, tensor, method);
     }
     departure->tensor = tensor;
     departure->page_count = tensor->page_count;
@@ -43,7 +43,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     tensor_state_leaves(tensor, departure);
     tensor_list_remove(tensor, RESIDENCY);
     departure_append(&context->residency.departures, queue, departure);
-    tracker_evicted(context, tensor, method);
+    tracker_evicted(&context->records, tensor, method);
     return strict_wait_evicted(context, departure);
 }
 
@@ -138,9 +138,9 @@ static capu_status map_span(capu_context *context, struct tensor *tensor)
         pages_give(context->memory.pages, tensor->pages, tensor->page_count);
         return failure_check(&context->failure, status, "mapping device memory");
     }
-    TRACKER_ADD(context, map_count, 1);
+    TRACKER_ADD(&context->records, map_count, 1);
     tensor_state_mapped(tensor);
-    timeline_log_take(context, tensor);
+    timeline_log_take(&context->records, tensor);
     return CAPU_OK;
 }
 
@@ -153,7 +153,7 @@ static capu_status fill_span(capu_context *context, struct tensor *tensor, unsig
                              byte, tensor->span_bytes);
     }
     if (status == CAPU_OK) {
-        status = tracker_mark_end(context, &tensor->written);
+        status = tracker_mark_end(&context->records, &tensor->written);
     }
     if (status == CAPU_OK) {
         order_used(tensor, tensor->written);
@@ -177,7 +177,7 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
                         .operands = &operand,
                         .operand_count = 1};
     struct lane_position start;
-    capu_status status = tracker_mark_begin(context, &start);
+    capu_status status = tracker_mark_begin(&context->records, &start);
     size_t op;
 
     if (status != CAPU_OK) {
@@ -187,9 +187,9 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
     if (status != CAPU_OK) {
         return status;
     }
-    op = tracker_op(context, &call, true);
-    tracker_access(context, tensor, CAPU_WRITE);
-    tracker_marks(context, op, &call, start, tensor->used);
+    op = tracker_op(&context->records, &call, true);
+    tracker_access(&context->records, tensor, CAPU_WRITE);
+    tracker_marks(&context->records, op, &call, start, tensor->used);
     tensor_state_filled(tensor);
     return CAPU_OK;
 }

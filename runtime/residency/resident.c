@@ -73,7 +73,7 @@ static capu_status make_resident(capu_context *context)
     if (is_complete) {
         return status; /* all are resident, and claimed in order */
     }
-    traffic_wait_begin(context);
+    traffic_wait_begin(&context->records);
     if (status == CAPU_OK && missing > 0) {
         status = pager_make_room(context, missing);
     }

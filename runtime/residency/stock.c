@@ -69,7 +69,7 @@ capu_status stock_unmap(capu_context *context, uint32_t index)
     if (status != CAPU_OK) {
         return failure_check(&context->failure, status, "unmapping memory");
     }
-    TRACKER_ADD(context, unmap_count, 1);
+    TRACKER_ADD(&context->records, unmap_count, 1);
     leave_queue(context, index);
     stock_fill(context, tensor->pages, tensor->page_count);
     return CAPU_OK;
@@ -98,7 +98,7 @@ static capu_status wait_for(capu_context *context, const struct tensor *tensor)
     uint64_t start = device_now_ns(context->lanes.device);
     capu_status status = order_wait(tensor);
 
-    traffic_host_waited(context, start);
+    traffic_host_waited(&context->records, start);
     context->operands.has_waited = true;
     return failure_check(&context->failure, status, "waiting for pages");
 }
@@ -143,7 +143,7 @@ capu_status stock_take(capu_context *context, struct tensor *tensor)
         stock_fill(context, tensor->pages, tensor->page_count);
         return failure_check(&context->failure, status, "mapping device memory");
     }
-    TRACKER_ADD(context, map_count, 1);
+    TRACKER_ADD(&context->records, map_count, 1);
     return CAPU_OK;
 }
 

@@ -153,8 +153,8 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
     unsigned char *at = tensor->span;
     capu_status status = CAPU_OK;
 
-    copy_times_begin(context, is_out ? COPY_OUT : COPY_IN, tensor->span_bytes);
-    timeline_log_copy_begin(context, tensor, is_out);
+    copy_times_begin(&context->records, is_out ? COPY_OUT : COPY_IN, tensor->span_bytes);
+    timeline_log_copy_begin(&context->records, tensor, is_out);
     marks_begin(is_out ? MARK_SWAP_OUT : MARK_SWAP_IN, tensor->name, tensor->span_bytes);
     for (size_t i = 0; i < tensor->host.extent_count && status == CAPU_OK; i++) {
         struct host_extent *extent = extent_at(&tensor->host, i);
@@ -169,9 +169,9 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
         at += extent->bytes;
     }
     marks_end();
-    timeline_log_copy_end(context, is_out);
+    timeline_log_copy_end(&context->records, is_out);
     if (status == CAPU_OK) {
-        copy_times_end(context, is_out ? COPY_OUT : COPY_IN);
+        copy_times_end(&context->records, is_out ? COPY_OUT : COPY_IN);
     }
     return status == CAPU_OK ? lane_mark(lane, position) : status;
 }
@@ -201,7 +201,7 @@ capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_re
         return failure_check(&context->failure, status, "copying a tensor to host memory");
     }
     tensor_state_copied_out(tensor);
-    traffic_out(context, tensor);
+    traffic_out(&context->records, tensor);
     return CAPU_OK;
 }
 
@@ -214,6 +214,6 @@ capu_status swap_in(capu_context *context, struct tensor *tensor)
         return failure_check(&context->failure, status, "copying a tensor back");
     }
     tensor_state_copied_in(tensor);
-    traffic_back(context, tensor);
+    traffic_back(&context->records, tensor);
     return CAPU_OK;
 }

@@ -38,7 +38,7 @@ capu_status strict_map(capu_context *context, struct tensor *tensor)
     }
     status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
     if (status == CAPU_OK) {
-        TRACKER_ADD(context, map_count, 1);
+        TRACKER_ADD(&context->records, map_count, 1);
     }
     return failure_check(&context->failure, status, "handing pages over in strict mode");
 }
@@ -67,7 +67,7 @@ capu_status strict_unmap(capu_context *context, struct tensor *tensor)
     status = order_wait(tensor);
     if (status == CAPU_OK) {
         status = device_unmap(context->lanes.device, tensor->span, tensor->page_count);
-        TRACKER_ADD(context, unmap_count, 1);
+        TRACKER_ADD(&context->records, unmap_count, 1);
     }
     return failure_check(&context->failure, status, "giving pages up");
 }

@@ -72,7 +72,7 @@ uint64_t hand_plan_give(struct rig *rig, const void *any, const struct hand_acti
     label =
         label_records_find(&context->plans.labels, names_intern(&context->memory.names, "train"));
     ck_assert_ptr_nonnull(label);
-    ck_assert_int_eq(trace_record_build(context, record, true, &trace, &error), CAPU_OK);
+    ck_assert_int_eq(trace_record_build(&context->records, record, true, &trace, &error), CAPU_OK);
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, RIG_PAGE, &error), CAPU_OK);
     fill_plan(&plan, actions, count, budget_bytes, is_placed, &trace_index);
     ck_assert_int_eq(timeline_init(&timeline, &trace_index, &plan, NULL, false, &error), CAPU_OK);

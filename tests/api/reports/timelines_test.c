@@ -201,7 +201,8 @@ START_TEST(a_failure_costs_one_timeline)
     context = net.rig.context;
     net_begin(&net, "train");
     adaptor_fault_arm(net.rig.faults, &once);
-    timeline_log_copy_begin(context, tensors_find(&context->memory.tensors, net.weights), true);
+    timeline_log_copy_begin(&context->records, tensors_find(&context->memory.tensors, net.weights),
+                            true);
     ck_assert_uint_eq(adaptor_fault_hits(net.rig.faults), 1);
     net_forward(&net, NET_LAYERS);
     net_backward(&net, NET_LAYERS);
