@@ -255,7 +255,7 @@ static capu_status create_lanes(capu_context *context, char *text, size_t text_b
 static capu_status create_memory(capu_context *context)
 {
     struct device *device = context->lanes.device;
-    capu_status status = strict_guard_device(context);
+    capu_status status = strict_guard_device(&context->strict);
 
     if (status == CAPU_OK) {
         status =
@@ -269,7 +269,7 @@ static capu_status create_memory(capu_context *context)
                               &context->memory.slabs);
     }
     if (status == CAPU_OK) {
-        strict_guard_slabs(context);
+        strict_guard_slabs(&context->strict);
         status = host_arena_create(device, context->settings.config.host_budget_bytes,
                                    &context->memory.arena);
     }
@@ -359,6 +359,13 @@ static void connect_parts(capu_context *context)
     context->records.iteration = &context->iteration;
     context->records.operands = &context->operands;
     context->records.guided = &context->guided;
+    context->strict = (struct strict){.settings = &context->settings,
+                                      .failure = &context->failure,
+                                      .lanes = &context->lanes,
+                                      .memory = &context->memory,
+                                      .records = &context->records,
+                                      .guided = &context->guided,
+                                      .operands = &context->operands};
 }
 
 capu_status context_create_on(struct device *device, const capu_config *config, capu_context **out,

@@ -21,6 +21,7 @@
 #include "runtime/plan/plans.h"
 #include "runtime/record/records.h"
 #include "runtime/residency/residency.h"
+#include "runtime/strict/strict.h"
 #include "runtime/tensor/access.h"
 #include "runtime/tensor/memory.h"
 #include "runtime/tensor/tensor_state.h"
@@ -33,6 +34,7 @@ struct capu_context {
     struct memory memory;
     struct residency residency;
     struct records records;
+    struct strict strict;
     struct agent *agent;
     struct operands operands;
 

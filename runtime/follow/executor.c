@@ -41,7 +41,7 @@ static capu_status follow_previous(capu_context *context, const struct guide *gu
 static capu_status take_pages(capu_context *context, struct tensor *tensor)
 {
     capu_status status =
-        stock_is_used(context) ? stock_take(context, tensor) : strict_map(context, tensor);
+        stock_is_used(context) ? stock_take(context, tensor) : strict_map(&context->strict, tensor);
 
     if (status != CAPU_OK) {
         return status;
@@ -49,7 +49,7 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
     context->guided.binding.tensors[tensor->guide_index].taken = ++context->guided.binding.takes;
     tensor_state_takes(tensor);
     timeline_log_take(&context->records, tensor);
-    return strict_poison_mapped(context, tensor);
+    return strict_poison_mapped(&context->strict, tensor);
 }
 
 /* A tensor gives its pages up. Ops that take pages next follow the copies that the plan makes. The
@@ -68,8 +68,8 @@ static capu_status give_pages(capu_context *context, struct tensor *tensor, bool
         bound->is_arriving = status != CAPU_OK;
     }
     if (status == CAPU_OK) {
-        status =
-            stock_is_used(context) ? stock_give(context, tensor) : strict_unmap(context, tensor);
+        status = stock_is_used(context) ? stock_give(context, tensor)
+                                        : strict_unmap(&context->strict, tensor);
     }
     if (status == CAPU_OK) {
         bound->has_left_newest = tensor->state.contents == CONTENTS_DEVICE;

@@ -199,7 +199,7 @@ static capu_status map_pages(capu_context *context, const struct guide *guide, u
     for (size_t p = 0; p < tensor->page_count; p++) {
         tensor->pages[p] = context->guided.binding.pages[page_walk_next(&walk)];
     }
-    if (starts_resident || !strict_is_on(context)) {
+    if (starts_resident || !strict_is_on(&context->settings)) {
         status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
     }
     return failure_check(&context->failure, status, "mapping a plan's tensor");

@@ -15,7 +15,7 @@
 static capu_status clear_ranges(capu_context *context, const struct guide *guide,
                                 const struct guide_op *op)
 {
-    capu_status status = strict_poison_replay(context, guide, op);
+    capu_status status = strict_poison_replay(&context->strict, guide, op);
 
     for (uint32_t i = 0; i < op->cleared.count && status == CAPU_OK; i++) {
         const struct record_range *range = &guide->cleared[op->cleared.first + i];
@@ -33,13 +33,13 @@ static capu_status enqueue(capu_context *context, const struct guide *guide, uin
     capu_status status =
         failure_check(&context->failure, clear_ranges(context, guide, op), op->call.name);
 
-    status = status == CAPU_OK ? strict_watch_replay_begin(context, guide, op) : status;
+    status = status == CAPU_OK ? strict_watch_replay_begin(&context->strict, guide, op) : status;
     if (status == CAPU_OK) {
         capu_status breach;
 
         status = enqueue_replay(&context->guided, guide, number);
-        breach = strict_watch_replay_end(context, op);
-        breach = breach == CAPU_OK ? strict_again_check(context, guide, op) : breach;
+        breach = strict_watch_replay_end(&context->strict, op);
+        breach = breach == CAPU_OK ? strict_again_check(&context->strict, guide, op) : breach;
         status = status == CAPU_OK ? breach : status;
     }
     return status;
@@ -125,7 +125,7 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
     status = failure_check(&context->failure, tracker_mark_begin(&context->records, &start),
                            "marking a replay");
     if (status == CAPU_OK) {
-        has_written = op->cleared.count > 0 || strict_is_on(context);
+        has_written = op->cleared.count > 0 || strict_is_on(&context->settings);
         status = enqueue(context, guide, number);
     }
     if (status == CAPU_OK) {

@@ -10,7 +10,7 @@
 /* Uploads go through staging memory in pieces of this size. */
 #define UPLOAD_PIECE ((uint64_t)8 << 20)
 
-capu_status enqueue_stage(struct guided *guided, uint64_t bytes, void **memory)
+capu_status enqueue_stage(const struct guided *guided, uint64_t bytes, void **memory)
 {
     /* Replays read this iteration's arguments again, so nothing of them may be reused. */
     bool is_kept =
@@ -61,7 +61,7 @@ static uint64_t replay_bytes(const struct guide *guide, const struct guide_op *o
     return bytes;
 }
 
-static capu_status copy_in(struct guided *guided, struct device_copy copy)
+static capu_status copy_in(const struct guided *guided, struct device_copy copy)
 {
     capu_status status = device_copy_in(guided->lanes->device, guided->lanes->compute.stream,
                                         copy.to, copy.from, copy.bytes);
@@ -74,7 +74,8 @@ static capu_status copy_in(struct guided *guided, struct device_copy copy)
 
 /* Copies the caller's bytes into memory of the library, which is kept or staging memory, and from
    there on the compute stream, piece by piece. An upload that runs again finds its bytes there. */
-static capu_status upload(struct guided *guided, unsigned char *operand, struct host_side host)
+static capu_status upload(const struct guided *guided, unsigned char *operand,
+                          struct host_side host)
 {
     unsigned char *to = operand + host.offset;
     uint64_t done = 0;
@@ -99,7 +100,7 @@ static capu_status upload(struct guided *guided, unsigned char *operand, struct 
 }
 
 /* The op has not run: its function refused to be enqueued, and the device goes on. */
-static capu_status fail_run(struct guided *guided, const struct call *call, bool is_replay,
+static capu_status fail_run(const struct guided *guided, const struct call *call, bool is_replay,
                             capu_status status, capu_status answer)
 {
     if (status == CAPU_OP_FAILED && device_failure(guided->lanes->device, NULL, 0) == CAPU_OK) {
@@ -111,7 +112,7 @@ static capu_status fail_run(struct guided *guided, const struct call *call, bool
 }
 
 /* `is_repeated`: it is not in the record. */
-static inline capu_status run(struct guided *guided, const struct call *call,
+static inline capu_status run(const struct guided *guided, const struct call *call,
                               const struct bound_op *bound, bool is_replay, bool is_repeated)
 {
     capu_status answer = CAPU_OK;
@@ -128,7 +129,7 @@ static inline capu_status run(struct guided *guided, const struct call *call,
     return status == CAPU_OK ? CAPU_OK : fail_run(guided, call, is_replay, status, answer);
 }
 
-capu_status enqueue_op(struct guided *guided, const struct call *call, const void *arguments,
+capu_status enqueue_op(const struct guided *guided, const struct call *call, const void *arguments,
                        uint64_t duration_ns)
 {
     struct bound_op bound = {.arguments = arguments, .duration_ns = duration_ns};
@@ -140,15 +141,16 @@ capu_status enqueue_op(struct guided *guided, const struct call *call, const voi
     return status;
 }
 
-capu_status enqueue_again(struct guided *guided, const struct call *call, const void *arguments,
-                          uint64_t duration_ns)
+capu_status enqueue_again(const struct guided *guided, const struct call *call,
+                          const void *arguments, uint64_t duration_ns)
 {
     struct bound_op bound = {.arguments = arguments, .duration_ns = duration_ns};
 
     return run(guided, call, &bound, true, true);
 }
 
-capu_status enqueue_transfer(struct guided *guided, const struct call *call, struct host_side host)
+capu_status enqueue_transfer(const struct guided *guided, const struct call *call,
+                             struct host_side host)
 {
     struct device *device = guided->lanes->device;
     capu_stream stream = guided->lanes->compute.stream;
@@ -175,7 +177,7 @@ capu_status enqueue_transfer(struct guided *guided, const struct call *call, str
     }
 }
 
-capu_status enqueue_replay(struct guided *guided, const struct guide *guide, uint32_t number)
+capu_status enqueue_replay(const struct guided *guided, const struct guide *guide, uint32_t number)
 {
     const struct guide_op *op = &guide->ops[number];
     const struct bound_op *bound = &guided->binding.ops[number];

@@ -17,7 +17,7 @@ struct guided;
 
 /* Takes staging memory for what the work reads later; waits for the compute lane where the set is
    full. NO_HOST_MEMORY, TOO_LARGE, and a lost context. */
-capu_status enqueue_stage(struct guided *guided, uint64_t bytes, void **memory);
+capu_status enqueue_stage(const struct guided *guided, uint64_t bytes, void **memory);
 
 /*
  * Each enqueues the work of one call. Errors: DEVICE_FAILED (also: the op's function refused),
@@ -26,17 +26,18 @@ capu_status enqueue_stage(struct guided *guided, uint64_t bytes, void **memory);
  */
 
 /* An op of the program. `arguments` are in staging memory. */
-capu_status enqueue_op(struct guided *guided, const struct call *call, const void *arguments,
+capu_status enqueue_op(const struct guided *guided, const struct call *call, const void *arguments,
                        uint64_t duration_ns);
 
 /* The same once more, as a replay would run it. */
-capu_status enqueue_again(struct guided *guided, const struct call *call, const void *arguments,
-                          uint64_t duration_ns);
+capu_status enqueue_again(const struct guided *guided, const struct call *call,
+                          const void *arguments, uint64_t duration_ns);
 
 /* A transfer. */
-capu_status enqueue_transfer(struct guided *guided, const struct call *call, struct host_side host);
+capu_status enqueue_transfer(const struct guided *guided, const struct call *call,
+                             struct host_side host);
 
 /* The guide's op of this number again, with the arguments that it is bound to. */
-capu_status enqueue_replay(struct guided *guided, const struct guide *guide, uint32_t number);
+capu_status enqueue_replay(const struct guided *guided, const struct guide *guide, uint32_t number);
 
 #endif

@@ -72,8 +72,8 @@ static inline capu_status begin(capu_context *context, const struct call *call, 
         return begin_untracked(context, call);
     }
     status = operands_begin(context, call, is_planned);
-    if (status == CAPU_OK && strict_is_on(context) && is_callers(call->kind)) {
-        status = strict_watch_begin(context);
+    if (status == CAPU_OK && strict_is_on(&context->settings) && is_callers(call->kind)) {
+        status = strict_watch_begin(&context->strict);
         if (status != CAPU_OK) {
             operands_abort(context, *is_planned, false);
         }
@@ -88,10 +88,10 @@ static inline capu_status end(capu_context *context, enum call_kind kind, bool i
     struct strict_finding finding;
 
     finding.breach = STRICT_NOTHING;
-    if (strict_is_on(context) && is_callers(kind)) {
-        strict_watch_end(context, &finding);
+    if (strict_is_on(&context->settings) && is_callers(kind)) {
+        strict_watch_end(&context->strict, &finding);
         if (kind == CALL_RUN && status == CAPU_OK && finding.breach == STRICT_NOTHING) {
-            status = strict_again_run(context, arguments, op->duration_ns, &finding);
+            status = strict_again_run(&context->strict, arguments, op->duration_ns, &finding);
         }
     }
     if (context->settings.is_tracking && status == CAPU_OK) {
@@ -103,7 +103,7 @@ static inline capu_status end(capu_context *context, enum call_kind kind, bool i
     /* The op has run, and its record is complete. */
     if (finding.breach == STRICT_STRAYED ||
         (finding.breach != STRICT_NOTHING && status == CAPU_OK)) {
-        status = strict_watch_report(context, &finding);
+        status = strict_watch_report(&context->strict, &finding);
     }
     return status != CAPU_OK ? status : settle_call(context);
 }

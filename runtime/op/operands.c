@@ -186,8 +186,9 @@ void operands_abort(capu_context *context, bool is_planned, bool has_written)
         const struct piece *piece = &operands->pieces[i];
         const struct access *access = &operands->accesses[piece->access];
 
-        if (access->role != CAPU_READ && (has_written || strict_has_poisoned(context, access) ||
-                                          piece->role == CAPU_WRITE_CLEARED)) {
+        if (access->role != CAPU_READ &&
+            (has_written || strict_has_poisoned(&context->strict, access) ||
+             piece->role == CAPU_WRITE_CLEARED)) {
             spoil(context, access);
         }
     }
@@ -201,7 +202,7 @@ void operands_abort(capu_context *context, bool is_planned, bool has_written)
 static capu_status prepare_pieces(capu_context *context)
 {
     struct operands *operands = &context->operands;
-    capu_status status = strict_poison_outputs(context);
+    capu_status status = strict_poison_outputs(&context->strict);
 
     if (status != CAPU_OK) {
         return status;
@@ -408,7 +409,7 @@ capu_status operands_end(capu_context *context, bool is_planned)
     bool is_replayable;
     size_t op;
 
-    strict_poison_scratch(context);
+    strict_poison_scratch(&context->strict);
     if (mark_end(context, is_planned, &end) != CAPU_OK) {
         /* The op is enqueued and cannot be undone. Once it has finished, its start serves as its
          * end. */

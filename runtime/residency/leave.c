@@ -66,7 +66,7 @@ static void regain(capu_context *context, const struct guide *guide, uint32_t in
     struct tensor *tensor = context->guided.binding.tensors[index].tensor;
 
     if (has_contents_left(context, guide, index) &&
-        (guide->is_unplaced || strict_map(context, tensor) == CAPU_OK)) {
+        (guide->is_unplaced || strict_map(&context->strict, tensor) == CAPU_OK)) {
         stock_keep(context, index);
         tensor_state_regains(tensor);
     }
@@ -81,7 +81,7 @@ static capu_status unmap_tensor(capu_context *context, const struct guide *guide
     if (guide->is_unplaced) {
         return stock_has_left(context, index) ? stock_unmap(context, index) : CAPU_OK;
     }
-    if (!tensor_is_placed(tensor) || tensor_is_mapped(tensor) || strict_is_on(context)) {
+    if (!tensor_is_placed(tensor) || tensor_is_mapped(tensor) || strict_is_on(&context->settings)) {
         return CAPU_OK;
     }
     status = device_unmap(context->lanes.device, tensor->span, tensor->page_count);

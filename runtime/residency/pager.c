@@ -44,7 +44,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     tensor_list_remove(tensor, RESIDENCY);
     departure_append(&context->residency.departures, queue, departure);
     tracker_evicted(&context->records, tensor, method);
-    return strict_wait_evicted(context, departure);
+    return strict_is_on(&context->settings) ? departure_wait(context, departure) : CAPU_OK;
 }
 
 /* Gives back the pages of empty slabs, after the work that used them: of all, or of those that the
@@ -214,7 +214,7 @@ capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs
     if (!tensor_is_mapped(tensor)) {
         ASSERT(pages_available(context->memory.pages) >= tensor->page_count);
         status = map_span(context, tensor);
-        if (status == CAPU_OK && strict_is_on(context)) {
+        if (status == CAPU_OK && strict_is_on(&context->settings)) {
             status = fill_span(context, tensor, STRICT_POISON);
         }
     }

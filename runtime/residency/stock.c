@@ -155,7 +155,7 @@ capu_status stock_give(capu_context *context, struct tensor *tensor)
     if (!tensor_is_mapped(tensor)) {
         return CAPU_OK;
     }
-    if (strict_is_on(context)) {
+    if (strict_is_on(&context->settings)) {
         status = wait_for(context, tensor);
         return status == CAPU_OK ? stock_unmap(context, tensor->guide_index) : status;
     }

@@ -6,88 +6,83 @@
 
 #include <string.h>
 
-static bool can_guard(const capu_context *context)
+static bool can_guard(const struct strict *strict)
 {
-    return strict_is_on(context) && context->lanes.device->capabilities.can_guard;
+    return strict_is_on(strict->settings) && strict->lanes->device->capabilities.can_guard;
 }
 
-capu_status strict_guard_device(capu_context *context)
+capu_status strict_guard_device(struct strict *strict)
 {
-    return can_guard(context) ? device_guard(context->lanes.device) : CAPU_OK;
+    return can_guard(strict) ? device_guard(strict->lanes->device) : CAPU_OK;
 }
 
-void strict_guard_slabs(capu_context *context)
+void strict_guard_slabs(struct strict *strict)
 {
-    if (can_guard(context)) {
-        slabs_spread(context->memory.slabs);
+    if (can_guard(strict)) {
+        slabs_spread(strict->memory->slabs);
     }
 }
 
-static capu_status poison(capu_context *context, void *address, uint64_t bytes)
+static capu_status poison(struct strict *strict, void *address, uint64_t bytes)
 {
-    return device_fill(context->lanes.device, context->lanes.compute.stream, address, STRICT_POISON,
+    return device_fill(strict->lanes->device, strict->lanes->compute.stream, address, STRICT_POISON,
                        bytes);
 }
 
-capu_status strict_map(capu_context *context, struct tensor *tensor)
+capu_status strict_map(struct strict *strict, struct tensor *tensor)
 {
     capu_status status;
 
-    if (!strict_is_on(context)) {
+    if (!strict_is_on(strict->settings)) {
         return CAPU_OK;
     }
-    status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
+    status = device_map(strict->lanes->device, tensor->span, tensor->pages, tensor->page_count);
     if (status == CAPU_OK) {
-        TRACKER_ADD(&context->records, map_count, 1);
+        TRACKER_ADD(strict->records, map_count, 1);
     }
-    return failure_check(&context->failure, status, "handing pages over in strict mode");
+    return failure_check(strict->failure, status, "handing pages over in strict mode");
 }
 
-capu_status strict_poison_mapped(capu_context *context, const struct tensor *tensor)
+capu_status strict_poison_mapped(struct strict *strict, const struct tensor *tensor)
 {
     capu_status status;
 
-    if (!strict_is_on(context)) {
+    if (!strict_is_on(strict->settings)) {
         return CAPU_OK;
     }
-    status = poison(context, tensor->span, tensor->span_bytes);
+    status = poison(strict, tensor->span, tensor->span_bytes);
     if (status == CAPU_OK) {
-        status = lane_synchronize(&context->lanes.compute);
+        status = lane_synchronize(&strict->lanes->compute);
     }
-    return failure_check(&context->failure, status, "handing pages over in strict mode");
+    return failure_check(strict->failure, status, "handing pages over in strict mode");
 }
 
-capu_status strict_unmap(capu_context *context, struct tensor *tensor)
+capu_status strict_unmap(struct strict *strict, struct tensor *tensor)
 {
     capu_status status;
 
-    if (!strict_is_on(context)) {
+    if (!strict_is_on(strict->settings)) {
         return CAPU_OK;
     }
     status = order_wait(tensor);
     if (status == CAPU_OK) {
-        status = device_unmap(context->lanes.device, tensor->span, tensor->page_count);
-        TRACKER_ADD(&context->records, unmap_count, 1);
+        status = device_unmap(strict->lanes->device, tensor->span, tensor->page_count);
+        TRACKER_ADD(strict->records, unmap_count, 1);
     }
-    return failure_check(&context->failure, status, "giving pages up");
+    return failure_check(strict->failure, status, "giving pages up");
 }
 
-capu_status strict_wait_evicted(capu_context *context, struct departure *departure)
+bool strict_has_poisoned(const struct strict *strict, const struct access *access)
 {
-    return strict_is_on(context) ? departure_wait(context, departure) : CAPU_OK;
+    return strict_is_on(strict->settings) && !access->is_read;
 }
 
-bool strict_has_poisoned(const capu_context *context, const struct access *access)
+struct poison strict_poison_of(const struct strict *strict, size_t access)
 {
-    return strict_is_on(context) && !access->is_read;
+    return poison_of(strict->operands->poison_number - access);
 }
 
-struct poison strict_poison_of(const capu_context *context, size_t access)
-{
-    return poison_of(context->operands.poison_number - access);
-}
-
-static capu_status fill(capu_context *context, const struct poison *pattern, void *address,
+static capu_status fill(struct strict *strict, const struct poison *pattern, void *address,
                         uint64_t bytes)
 {
     uint64_t here;
@@ -96,7 +91,7 @@ static capu_status fill(capu_context *context, const struct poison *pattern, voi
         void *memory;
 
         here = bytes - done;
-        memory = device_view(context->lanes.device, (char *)address + done, &here);
+        memory = device_view(strict->lanes->device, (char *)address + done, &here);
         if (memory == NULL) {
             return CAPU_DEVICE_FAILED;
         }
@@ -106,13 +101,13 @@ static capu_status fill(capu_context *context, const struct poison *pattern, voi
 }
 
 /* Poisons for an access: with its pattern, where the host can, so that it can be found again. */
-static capu_status poison_access(capu_context *context, size_t access, void *address,
+static capu_status poison_access(struct strict *strict, size_t access, void *address,
                                  uint64_t bytes)
 {
-    struct poison pattern = strict_poison_of(context, access);
+    struct poison pattern = strict_poison_of(strict, access);
 
-    return can_guard(context) ? fill(context, &pattern, address, bytes)
-                              : poison(context, address, bytes);
+    return can_guard(strict) ? fill(strict, &pattern, address, bytes)
+                             : poison(strict, address, bytes);
 }
 
 /* What a tensor without contents is not given by this op shows as well. */
@@ -121,71 +116,71 @@ static bool is_begun(const struct access *access)
     return access->is_partial && !tensor_is_defined(access->tensor);
 }
 
-static capu_status poison_undefined(capu_context *context)
+static capu_status poison_undefined(struct strict *strict)
 {
-    const struct operands *operands = &context->operands;
+    const struct operands *operands = strict->operands;
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
         const struct access *access = &operands->accesses[i];
 
         if (is_begun(access)) {
-            status = poison_access(context, i, access->tensor->address, access->tensor->bytes);
+            status = poison_access(strict, i, access->tensor->address, access->tensor->bytes);
         }
     }
     return status;
 }
 
-bool strict_is_poisoned(const capu_context *context, const struct piece *piece)
+bool strict_is_poisoned(const struct strict *strict, const struct piece *piece)
 {
     return (piece->role == CAPU_WRITE || piece->role == CAPU_WRITE_DISCARD ||
             piece->role == CAPU_SCRATCH) &&
-           strict_has_poisoned(context, &context->operands.accesses[piece->access]);
+           strict_has_poisoned(strict, &strict->operands->accesses[piece->access]);
 }
 
-capu_status strict_poison_outputs(capu_context *context)
+capu_status strict_poison_outputs(struct strict *strict)
 {
-    const struct operands *operands = &context->operands;
+    const struct operands *operands = strict->operands;
     capu_status status = CAPU_OK;
 
-    if (!strict_is_on(context)) {
+    if (!strict_is_on(strict->settings)) {
         return CAPU_OK;
     }
-    if (can_guard(context)) {
+    if (can_guard(strict)) {
         /* This thread writes the patterns: earlier work may still use what it writes to. */
-        status = lane_synchronize(&context->lanes.compute);
+        status = lane_synchronize(&strict->lanes->compute);
     }
-    context->operands.poison_last += context->operands.access_count;
-    context->operands.poison_number = context->operands.poison_last;
-    status = status == CAPU_OK ? poison_undefined(context) : status;
+    strict->operands->poison_last += strict->operands->access_count;
+    strict->operands->poison_number = strict->operands->poison_last;
+    status = status == CAPU_OK ? poison_undefined(strict) : status;
     for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
         const struct piece *piece = &operands->pieces[i];
 
-        if (strict_is_poisoned(context, piece)) {
-            status = poison_access(context, piece->access, piece->address, piece->bytes);
+        if (strict_is_poisoned(strict, piece)) {
+            status = poison_access(strict, piece->access, piece->address, piece->bytes);
         }
     }
-    return failure_check(&context->failure, status, "poisoning the outputs of an op");
+    return failure_check(strict->failure, status, "poisoning the outputs of an op");
 }
 
-capu_status strict_poison_again(capu_context *context, bool is_other)
+capu_status strict_poison_again(struct strict *strict, bool is_other)
 {
-    const struct operands *operands = &context->operands;
+    const struct operands *operands = strict->operands;
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
         const struct piece *piece = &operands->pieces[i];
-        struct poison pattern = strict_poison_of(context, piece->access);
+        struct poison pattern = strict_poison_of(strict, piece->access);
 
         if (operands->accesses[piece->access].recorded != CAPU_WRITE) {
             continue;
         }
         pattern = is_other ? poison_other(&pattern) : pattern;
         if (piece->role == CAPU_WRITE_CLEARED) {
-            status = device_fill(context->lanes.device, context->lanes.compute.stream,
+            status = device_fill(strict->lanes->device, strict->lanes->compute.stream,
                                  piece->address, 0, piece->bytes);
-        } else if (strict_is_poisoned(context, piece)) {
-            status = fill(context, &pattern, piece->address, piece->bytes);
+        } else if (strict_is_poisoned(strict, piece)) {
+            status = fill(strict, &pattern, piece->address, piece->bytes);
         }
     }
     return status;
@@ -193,7 +188,7 @@ capu_status strict_poison_again(capu_context *context, bool is_other)
 
 /* FNV-1a, by words: finds accidents, and need not withstand an attack. Words begin at multiples of
    their size, as pages do, so the sum does not depend on which pages follow each other. */
-uint64_t strict_checksum(const capu_context *context, const struct tensor *tensor)
+uint64_t strict_checksum(const struct strict *strict, const struct tensor *tensor)
 {
     uint64_t sum = 14695981039346656037u;
     uint64_t here;
@@ -203,7 +198,7 @@ uint64_t strict_checksum(const capu_context *context, const struct tensor *tenso
         const unsigned char *memory;
 
         here = tensor->bytes - done;
-        memory = device_view(context->lanes.device, (const char *)tensor->address + done, &here);
+        memory = device_view(strict->lanes->device, (const char *)tensor->address + done, &here);
         for (uint64_t at = 0; memory != NULL && at < here; at += size) {
             uint64_t left = here - at;
             uint64_t word = 0;
@@ -217,7 +212,7 @@ uint64_t strict_checksum(const capu_context *context, const struct tensor *tenso
     return sum;
 }
 
-void strict_copy(const capu_context *context, const struct tensor *tensor, unsigned char *memory,
+void strict_copy(const struct strict *strict, const struct tensor *tensor, unsigned char *memory,
                  bool is_out)
 {
     uint64_t here;
@@ -226,27 +221,27 @@ void strict_copy(const capu_context *context, const struct tensor *tensor, unsig
         unsigned char *at;
 
         here = tensor->bytes - done;
-        at = device_view(context->lanes.device, (const char *)tensor->address + done, &here);
+        at = device_view(strict->lanes->device, (const char *)tensor->address + done, &here);
         if (at != NULL) {
             memcpy(is_out ? memory + done : at, is_out ? at : memory + done, here);
         }
     }
 }
 
-void strict_poison_scratch(capu_context *context)
+void strict_poison_scratch(struct strict *strict)
 {
-    const struct operands *operands = &context->operands;
+    const struct operands *operands = strict->operands;
 
-    for (size_t i = 0; strict_is_on(context) && i < operands->piece_count; i++) {
+    for (size_t i = 0; strict_is_on(strict->settings) && i < operands->piece_count; i++) {
         const struct piece *piece = &operands->pieces[i];
 
         if (operands->accesses[piece->access].role == CAPU_SCRATCH) {
-            poison(context, piece->address, piece->bytes);
+            poison(strict, piece->address, piece->bytes);
         }
     }
 }
 
-void strict_find_results(const capu_context *context, const struct poison *poison, bool own,
+void strict_find_results(const struct strict *strict, const struct poison *poison, bool own,
                          const struct tensor *tensor, struct poison_found *found)
 {
     uint64_t here;
@@ -256,27 +251,27 @@ void strict_find_results(const capu_context *context, const struct poison *poiso
         const void *memory;
 
         here = tensor->bytes - done;
-        memory = device_view(context->lanes.device, address, &here);
+        memory = device_view(strict->lanes->device, address, &here);
         if (memory != NULL) {
             poison_find_results(poison, own, memory, address, here, found);
         }
     }
 }
 
-capu_status strict_poison_replay(capu_context *context, const struct guide *guide,
+capu_status strict_poison_replay(struct strict *strict, const struct guide *guide,
                                  const struct guide_op *op)
 {
     capu_status status = CAPU_OK;
 
-    if (!strict_is_on(context) || op->call.kind == CALL_FILL) {
+    if (!strict_is_on(strict->settings) || op->call.kind == CALL_FILL) {
         return CAPU_OK;
     }
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        const struct tensor *tensor = context->guided.binding.tensors[access->tensor].tensor;
+        const struct tensor *tensor = strict->guided->binding.tensors[access->tensor].tensor;
 
         if (access->role == CAPU_WRITE && tensor != NULL) {
-            status = poison(context, tensor->address, tensor->bytes);
+            status = poison(strict, tensor->address, tensor->bytes);
         }
     }
     return status;

@@ -37,9 +37,9 @@ static bool is_output(const struct access *access)
 }
 
 /* Copies what the outputs hold to host memory. False: there is none. */
-static bool save(capu_context *context)
+static bool save(struct strict *strict)
 {
-    struct operands *operands = &context->operands;
+    struct operands *operands = strict->operands;
     size_t bytes = 0;
 
     for (size_t i = 0; i < operands->access_count; i++) {
@@ -53,23 +53,23 @@ static bool save(capu_context *context)
         const struct tensor *tensor = operands->accesses[i].tensor;
 
         if (is_output(&operands->accesses[i])) {
-            strict_copy(context, tensor, operands->saved + bytes, true);
+            strict_copy(strict, tensor, operands->saved + bytes, true);
             bytes += tensor->bytes;
         }
     }
     return true;
 }
 
-static void restore(capu_context *context)
+static void restore(struct strict *strict)
 {
-    struct operands *operands = &context->operands;
+    struct operands *operands = strict->operands;
     size_t bytes = 0;
 
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct tensor *tensor = operands->accesses[i].tensor;
 
         if (is_output(&operands->accesses[i])) {
-            strict_copy(context, tensor, operands->saved + bytes, false);
+            strict_copy(strict, tensor, operands->saved + bytes, false);
             bytes += tensor->bytes;
         }
     }
@@ -97,10 +97,10 @@ static void compare_stretch(const struct poison *poison, const unsigned char *me
     }
 }
 
-static struct difference compare(capu_context *context, size_t access, const unsigned char *saved)
+static struct difference compare(struct strict *strict, size_t access, const unsigned char *saved)
 {
-    const struct tensor *tensor = context->operands.accesses[access].tensor;
-    const struct poison poison = strict_poison_of(context, access);
+    const struct tensor *tensor = strict->operands->accesses[access].tensor;
+    const struct poison poison = strict_poison_of(strict, access);
     struct difference difference = {0};
     uint64_t here;
 
@@ -109,7 +109,7 @@ static struct difference compare(capu_context *context, size_t access, const uns
         const unsigned char *memory;
 
         here = tensor->bytes - done;
-        memory = device_view(context->lanes.device, address, &here);
+        memory = device_view(strict->lanes->device, address, &here);
         if (memory != NULL) {
             compare_stretch(&poison, memory, saved + done, address, here, &difference);
         }
@@ -131,9 +131,9 @@ static bool may_skip(const struct operands *operands, size_t access)
 }
 
 /* Compares the outputs with what was saved. */
-static void find_difference(capu_context *context, struct strict_finding *finding)
+static void find_difference(struct strict *strict, struct strict_finding *finding)
 {
-    const struct operands *operands = &context->operands;
+    const struct operands *operands = strict->operands;
     const unsigned char *saved = operands->saved;
 
     for (size_t i = 0; i < operands->access_count && finding->breach == STRICT_NOTHING; i++) {
@@ -143,7 +143,7 @@ static void find_difference(capu_context *context, struct strict_finding *findin
         if (!is_output(access)) {
             continue;
         }
-        difference = compare(context, i, saved);
+        difference = compare(strict, i, saved);
         saved += access->tensor->bytes;
         finding->tensor = access->tensor;
         if (difference.other != NULL) {
@@ -158,53 +158,53 @@ static void find_difference(capu_context *context, struct strict_finding *findin
 }
 
 /* Runs the op again, and says whether its outputs are what was saved, or else why not. */
-static capu_status run(capu_context *context, const struct work *work, bool is_other,
+static capu_status run(struct strict *strict, const struct work *work, bool is_other,
                        struct strict_finding *finding)
 {
-    struct operands *operands = &context->operands;
+    struct operands *operands = strict->operands;
     struct device_faults faults = {0};
-    capu_status status = strict_poison_again(context, is_other);
+    capu_status status = strict_poison_again(strict, is_other);
 
     *finding = (struct strict_finding){0};
     for (size_t i = 0; i < operands->access_count; i++) {
         operands->grants[i].is_writable = operands->accesses[i].recorded == CAPU_WRITE;
     }
-    status = status == CAPU_OK ? lane_synchronize(&context->lanes.compute) : status;
+    status = status == CAPU_OK ? lane_synchronize(&strict->lanes->compute) : status;
     status = status == CAPU_OK
-                 ? device_open(context->lanes.device, operands->grants, operands->access_count)
+                 ? device_open(strict->lanes->device, operands->grants, operands->access_count)
                  : status;
-    status = failure_check(&context->failure, status, "running an op again in strict mode");
+    status = failure_check(strict->failure, status, "running an op again in strict mode");
     if (status != CAPU_OK) {
-        lanes_quiesce(&context->lanes,
-                      &context->lanes.compute); /* what is cleared is put back next */
+        lanes_quiesce(strict->lanes,
+                      &strict->lanes->compute); /* what is cleared is put back next */
         return status;
     }
-    status = enqueue_again(&context->guided, &operands->call, work->arguments, work->duration_ns);
-    lanes_quiesce(&context->lanes, &context->lanes.compute);
-    device_close(context->lanes.device, &faults);
+    status = enqueue_again(strict->guided, &operands->call, work->arguments, work->duration_ns);
+    lanes_quiesce(strict->lanes, &strict->lanes->compute);
+    device_close(strict->lanes->device, &faults);
     if (status == CAPU_OK) {
-        status = failure_check(&context->failure, device_failure(context->lanes.device, NULL, 0),
+        status = failure_check(strict->failure, device_failure(strict->lanes->device, NULL, 0),
                                "running an op again in strict mode");
     }
     if (status != CAPU_OK) {
         return status;
     }
     if (faults.strayed != NULL || faults.written != NULL) {
-        strict_watch_strayed(context, &faults, finding);
+        strict_watch_strayed(strict, &faults, finding);
     } else {
-        find_difference(context, finding);
+        find_difference(strict, finding);
     }
     return CAPU_OK;
 }
 
-static uint64_t sum_outputs(const capu_context *context)
+static uint64_t sum_outputs(const struct strict *strict)
 {
-    const struct operands *operands = &context->operands;
+    const struct operands *operands = strict->operands;
     uint64_t sum = 0;
 
     for (size_t i = 0; i < operands->access_count; i++) {
         if (is_output(&operands->accesses[i])) {
-            sum = 31 * sum + strict_checksum(context, operands->accesses[i].tensor);
+            sum = 31 * sum + strict_checksum(strict, operands->accesses[i].tensor);
         }
     }
     return sum;
@@ -213,20 +213,20 @@ static uint64_t sum_outputs(const capu_context *context)
 /* The results differ. With the first pattern again, they are as at first if they depend on it. If
    they then repeat without being as at first, they depend on strangers, which only the first run
    had hidden from it. */
-static capu_status find_cause(capu_context *context, const struct work *work,
+static capu_status find_cause(struct strict *strict, const struct work *work,
                               struct strict_finding *finding)
 {
     struct strict_finding repeated;
-    capu_status status = run(context, work, false, &repeated);
+    capu_status status = run(strict, work, false, &repeated);
 
     if (status == CAPU_OK && repeated.breach == STRICT_NOTHING) {
         finding->breach = STRICT_DEPENDS;
-    } else if (status == CAPU_OK && strict_strangers_any(context) &&
-               context->operands.call.replay == NULL) {
-        uint64_t sum = sum_outputs(context);
+    } else if (status == CAPU_OK && strict_strangers_any(strict) &&
+               strict->operands->call.replay == NULL) {
+        uint64_t sum = sum_outputs(strict);
 
-        status = run(context, work, false, &repeated);
-        if (status == CAPU_OK && sum_outputs(context) == sum) {
+        status = run(strict, work, false, &repeated);
+        if (status == CAPU_OK && sum_outputs(strict) == sum) {
             *finding = (struct strict_finding){.breach = STRICT_STRAYED};
         }
     }
@@ -234,20 +234,20 @@ static capu_status find_cause(capu_context *context, const struct work *work,
 }
 
 /* Adds an operand that is read. The order does not matter. */
-static void add_input(const capu_context *context, const struct tensor *tensor, uint64_t *sum)
+static void add_input(const struct strict *strict, const struct tensor *tensor, uint64_t *sum)
 {
-    *sum += strict_checksum(context, tensor) ^ (uint64_t)(uintptr_t)tensor->address;
+    *sum += strict_checksum(strict, tensor) ^ (uint64_t)(uintptr_t)tensor->address;
 }
 
 /* What a replay of a plan will be compared with. */
-static void note_sums(capu_context *context)
+static void note_sums(struct strict *strict)
 {
-    const struct operands *operands = &context->operands;
+    const struct operands *operands = strict->operands;
     uint64_t input_sum = 0;
 
     for (size_t i = 0; i < operands->access_count; i++) {
         if (operands->accesses[i].recorded == CAPU_READ) {
-            add_input(context, operands->accesses[i].tensor, &input_sum);
+            add_input(strict, operands->accesses[i].tensor, &input_sum);
         }
     }
 
@@ -257,7 +257,7 @@ static void note_sums(capu_context *context)
 
         if (is_output(access) && tensor_is_managed(tensor) && !access->is_partial &&
             !may_skip(operands, i)) {
-            tensor->sum = strict_checksum(context, tensor);
+            tensor->sum = strict_checksum(strict, tensor);
             tensor->input_sum = input_sum;
             tensor->summed_version = tensor->version + 1; /* once the op has ended */
         }
@@ -265,78 +265,78 @@ static void note_sums(capu_context *context)
 }
 
 /* The context is lost: says that it was the second run. */
-static capu_status explain(capu_context *context)
+static capu_status explain(struct strict *strict)
 {
-    char text[sizeof(context->failure.text)];
+    char text[sizeof(strict->failure->text)];
 
-    memcpy(text, context->failure.text, sizeof(text));
-    return failure_set(&context->failure, context->failure.lost,
+    memcpy(text, strict->failure->text, sizeof(text));
+    return failure_set(strict->failure, strict->failure->lost,
                        "%.*s (when strict mode ran '%s' again, as it does with replayable ops)",
-                       (int)(sizeof(text) / 2), text, context->operands.name);
+                       (int)(sizeof(text) / 2), text, strict->operands->name);
 }
 
-capu_status strict_again_run(capu_context *context, const void *arguments, uint64_t duration_ns,
+capu_status strict_again_run(struct strict *strict, const void *arguments, uint64_t duration_ns,
                              struct strict_finding *finding)
 {
     const struct work work = {.arguments = arguments, .duration_ns = duration_ns};
     capu_status status;
 
-    if (!context->lanes.device->capabilities.can_guard ||
-        device_failure(context->lanes.device, NULL, 0) != CAPU_OK ||
-        !access_can_replay(&context->operands) || !save(context)) {
+    if (!strict->lanes->device->capabilities.can_guard ||
+        device_failure(strict->lanes->device, NULL, 0) != CAPU_OK ||
+        !access_can_replay(strict->operands) || !save(strict)) {
         return CAPU_OK;
     }
-    status = run(context, &work, true, finding);
+    status = run(strict, &work, true, finding);
     if (status == CAPU_OK && finding->breach == STRICT_VARIES) {
-        status = find_cause(context, &work, finding);
+        status = find_cause(strict, &work, finding);
     }
-    if (context->failure.lost != CAPU_OK) {
-        return explain(context);
+    if (strict->failure->lost != CAPU_OK) {
+        return explain(strict);
     }
-    restore(context);
-    note_sums(context);
+    restore(strict);
+    note_sums(strict);
     return CAPU_OK;
 }
 
 /* What the replay has read. It may be other bytes than at first, where these are undefined. */
-static uint64_t sum_inputs(const capu_context *context, const struct guide *guide,
+static uint64_t sum_inputs(const struct strict *strict, const struct guide *guide,
                            const struct guide_op *op)
 {
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        const struct tensor *tensor = context->guided.binding.tensors[access->tensor].tensor;
+        const struct tensor *tensor = strict->guided->binding.tensors[access->tensor].tensor;
 
         if (tensor == NULL) {
-            tensor = tensors_find(&context->memory.tensors, guide->tensors[access->tensor].address);
+            tensor = tensors_find(&strict->memory->tensors, guide->tensors[access->tensor].address);
         }
         if (access->role == CAPU_READ && tensor != NULL) {
-            add_input(context, tensor, &sum);
+            add_input(strict, tensor, &sum);
         }
     }
     return sum;
 }
 
-capu_status strict_again_check(capu_context *context, const struct guide *guide,
+capu_status strict_again_check(struct strict *strict, const struct guide *guide,
                                const struct guide_op *op)
 {
-    for (uint32_t i = 0; strict_is_on(context) && i < op->accesses.count; i++) {
+    for (uint32_t i = 0; strict_is_on(strict->settings) && i < op->accesses.count; i++) {
         uint32_t number = op->accesses.first + i;
         const struct guide_access *access = &guide->accesses[number];
-        struct tensor *tensor = context->guided.binding.tensors[access->tensor].tensor;
+        struct tensor *tensor = strict->guided->binding.tensors[access->tensor].tensor;
 
         if (access->role == CAPU_WRITE && tensor != NULL && tensor_is_mapped(tensor) &&
-            tensor->version == context->guided.binding.versions[number] &&
+            tensor->version == strict->guided->binding.versions[number] &&
             tensor->version == tensor->summed_version &&
-            tensor->input_sum == sum_inputs(context, guide, op) &&
-            strict_checksum(context, tensor) != tensor->sum) {
-            context->failure.lost = CAPU_OP_FAILED;
-            return failure_set(&context->failure, CAPU_OP_FAILED,
+            tensor->input_sum == sum_inputs(strict, guide, op) &&
+            strict_checksum(strict, tensor) != tensor->sum) {
+            strict->failure->lost = CAPU_OP_FAILED;
+            return failure_set(strict->failure, CAPU_OP_FAILED,
                                "op '%s', run again by the plan, gives other bytes in '%s' than at "
                                "first: what it reads besides its operands has changed since, such "
                                "as host memory that its arguments point to",
-                               op->call.name, lookup_name(&context->memory, tensor));
+                               op->call.name, lookup_name(strict->memory, tensor));
         }
     }
     return CAPU_OK;

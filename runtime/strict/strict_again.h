@@ -24,12 +24,12 @@
 /* After an op whose run function has done what it says: runs it again, unless it is not replayable
    or there is no memory for that. What is wrong is in *finding. OP_FAILED, DEVICE_LOST: it failed
    this time, which loses the context. */
-capu_status strict_again_run(capu_context *context, const void *arguments, uint64_t duration_ns,
+capu_status strict_again_run(struct strict *strict, const void *arguments, uint64_t duration_ns,
                              struct strict_finding *finding);
 
 /* After a replay, which has finished: OP_FAILED if it has written other bytes than the op. The
    context is lost then. */
-capu_status strict_again_check(capu_context *context, const struct guide *guide,
+capu_status strict_again_check(struct strict *strict, const struct guide *guide,
                                const struct guide_op *op);
 
 #endif

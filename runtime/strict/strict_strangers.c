@@ -41,20 +41,20 @@ void strict_strangers_destroy(struct strangers *strangers)
     }
 }
 
-static bool is_named(const capu_context *context, const struct tensor *tensor)
+static bool is_named(const struct strict *strict, const struct tensor *tensor)
 {
-    return tensor->in_op.stamp == context->operands.stamp;
+    return tensor->in_op.stamp == strict->operands->stamp;
 }
 
-static bool add(capu_context *context, struct tensor *tensor, const unsigned char *start,
+static bool add(struct strict *strict, struct tensor *tensor, const unsigned char *start,
                 const unsigned char *end)
 {
-    struct strangers *strangers = context->operands.strangers;
+    struct strangers *strangers = strict->operands->strangers;
     struct stranger stranger = {.tensor = tensor, .address = start};
     uint64_t bytes = (uint64_t)(end - start);
 
     stranger.bytes = bytes;
-    stranger.memory = device_view(context->lanes.device, start, &bytes);
+    stranger.memory = device_view(strict->lanes->device, start, &bytes);
     stranger.saved = strangers->saved_bytes;
     if (stranger.memory == NULL) {
         return true; /* nothing is there that could be touched */
@@ -71,10 +71,10 @@ static bool add(capu_context *context, struct tensor *tensor, const unsigned cha
 }
 
 /* Adds the tensors of a page that the op does not name. `tensor` is one of the page. */
-static bool add_page(capu_context *context, struct tensor *tensor, const unsigned char *page)
+static bool add_page(struct strict *strict, struct tensor *tensor, const unsigned char *page)
 {
-    struct strangers *strangers = context->operands.strangers;
-    const unsigned char *page_end = page + context->settings.config.page_bytes;
+    struct strangers *strangers = strict->operands->strangers;
+    const unsigned char *page_end = page + strict->settings->config.page_bytes;
 
     for (size_t i = 0; i < strangers->page_count; i++) {
         if (strangers->pages[i] == page) {
@@ -94,25 +94,25 @@ static bool add_page(capu_context *context, struct tensor *tensor, const unsigne
         const unsigned char *start = tensor->address;
         const unsigned char *end = tensor_end(tensor);
 
-        if (!is_named(context, tensor) &&
-            !add(context, tensor, start > page ? start : page, end < page_end ? end : page_end)) {
+        if (!is_named(strict, tensor) &&
+            !add(strict, tensor, start > page ? start : page, end < page_end ? end : page_end)) {
             return false;
         }
     }
     return true;
 }
 
-static bool add_pages_of(capu_context *context, struct tensor *tensor)
+static bool add_pages_of(struct strict *strict, struct tensor *tensor)
 {
-    uintptr_t mask = ~(uintptr_t)(context->settings.config.page_bytes - 1);
+    uintptr_t mask = ~(uintptr_t)(strict->settings->config.page_bytes - 1);
     uintptr_t first = (uintptr_t)tensor->address & mask;
     uintptr_t last = ((uintptr_t)tensor_end(tensor) - 1) & mask;
 
     if (tensor->allocation->first->next == NULL) {
         return true; /* never split */
     }
-    return add_page(context, tensor, (const unsigned char *)first) &&
-           add_page(context, tensor, (const unsigned char *)last);
+    return add_page(strict, tensor, (const unsigned char *)first) &&
+           add_page(strict, tensor, (const unsigned char *)last);
 }
 
 static bool is_listed(const struct strangers *strangers, const struct tensor *tensor)
@@ -126,14 +126,14 @@ static bool is_listed(const struct strangers *strangers, const struct tensor *te
 }
 
 /* Adds the tensors of a small allocation. Pre: those that are split from operands are added. */
-static bool add_small(capu_context *context, const void *address)
+static bool add_small(struct strict *strict, const void *address)
 {
     struct tensor *tensor =
-        address != NULL ? tensors_find(&context->memory.tensors, address) : NULL;
+        address != NULL ? tensors_find(&strict->memory->tensors, address) : NULL;
 
     for (; tensor != NULL; tensor = tensor->next) {
-        if (!is_named(context, tensor) && !is_listed(context->operands.strangers, tensor) &&
-            !add(context, tensor, tensor->address, tensor_end(tensor))) {
+        if (!is_named(strict, tensor) && !is_listed(strict->operands->strangers, tensor) &&
+            !add(strict, tensor, tensor->address, tensor_end(tensor))) {
             return false;
         }
     }
@@ -141,26 +141,26 @@ static bool add_small(capu_context *context, const void *address)
 }
 
 /* Adds what lies before and after a small allocation in its page. */
-static bool add_neighbours(capu_context *context, const struct tensor *tensor)
+static bool add_neighbours(struct strict *strict, const struct tensor *tensor)
 {
     const void *address = tensor->allocation->address;
 
     return tensor->allocation->page_count > 0 ||
-           (add_small(context, slabs_beside(context->memory.slabs, address, false)) &&
-            add_small(context, slabs_beside(context->memory.slabs, address, true)));
+           (add_small(strict, slabs_beside(strict->memory->slabs, address, false)) &&
+            add_small(strict, slabs_beside(strict->memory->slabs, address, true)));
 }
 
 /* Adds all strangers of the op at hand. */
-static bool add_all(capu_context *context)
+static bool add_all(struct strict *strict)
 {
-    const struct operands *operands = &context->operands;
+    const struct operands *operands = strict->operands;
     bool is_complete = true;
 
     for (size_t i = 0; i < operands->access_count && is_complete; i++) {
-        is_complete = add_pages_of(context, operands->accesses[i].tensor);
+        is_complete = add_pages_of(strict, operands->accesses[i].tensor);
     }
     for (size_t i = 0; i < operands->access_count && is_complete; i++) {
-        is_complete = add_neighbours(context, operands->accesses[i].tensor);
+        is_complete = add_neighbours(strict, operands->accesses[i].tensor);
     }
     return is_complete;
 }
@@ -170,9 +170,9 @@ static struct poison poison_at(const struct strangers *strangers, size_t index)
     return poison_of(strangers->number - index);
 }
 
-capu_status strict_strangers_hide(capu_context *context)
+capu_status strict_strangers_hide(struct strict *strict)
 {
-    struct operands *operands = &context->operands;
+    struct operands *operands = strict->operands;
     struct strangers *strangers = operands->strangers;
 
     if (strangers == NULL) {
@@ -185,7 +185,7 @@ capu_status strict_strangers_hide(capu_context *context)
     strangers->count = 0;
     strangers->page_count = 0;
     strangers->saved_bytes = 0;
-    if (!add_all(context)) {
+    if (!add_all(strict)) {
         strangers->count = 0;
         return CAPU_NO_HOST_MEMORY;
     }
@@ -201,9 +201,9 @@ capu_status strict_strangers_hide(capu_context *context)
     return CAPU_OK;
 }
 
-bool strict_strangers_any(const capu_context *context)
+bool strict_strangers_any(const struct strict *strict)
 {
-    return context->operands.strangers != NULL && context->operands.strangers->count > 0;
+    return strict->operands->strangers != NULL && strict->operands->strangers->count > 0;
 }
 
 /* Compares with the pattern at the start, and the rest with itself, since the pattern repeats. */
@@ -217,9 +217,9 @@ static bool is_unchanged(const struct stranger *stranger, const struct poison *p
            memcmp(stranger->memory, stranger->memory + first, stranger->bytes - first) == 0;
 }
 
-const void *strict_strangers_written(const capu_context *context)
+const void *strict_strangers_written(const struct strict *strict)
 {
-    const struct strangers *strangers = context->operands.strangers;
+    const struct strangers *strangers = strict->operands->strangers;
 
     for (size_t i = 0; i < strangers->count; i++) {
         const struct stranger *stranger = &strangers->list[i];
@@ -239,9 +239,9 @@ const void *strict_strangers_written(const capu_context *context)
     return NULL;
 }
 
-void strict_strangers_show(capu_context *context)
+void strict_strangers_show(struct strict *strict)
 {
-    const struct strangers *strangers = context->operands.strangers;
+    const struct strangers *strangers = strict->operands->strangers;
 
     for (size_t i = 0; i < strangers->count; i++) {
         const struct stranger *stranger = &strangers->list[i];
@@ -251,16 +251,16 @@ void strict_strangers_show(capu_context *context)
 }
 
 /* The first stranger of which a word is in the tensor; SIZE_MAX: none. */
-static uint64_t find_any(const capu_context *context, const struct tensor *tensor)
+static uint64_t find_any(const struct strict *strict, const struct tensor *tensor)
 {
-    const struct strangers *strangers = context->operands.strangers;
+    const struct strangers *strangers = strict->operands->strangers;
     uint64_t here;
 
     for (uint64_t done = 0; done < tensor->bytes; done += here) {
         const unsigned char *memory;
 
         here = tensor->bytes - done;
-        memory = device_view(context->lanes.device, (const char *)tensor->address + done, &here);
+        memory = device_view(strict->lanes->device, (const char *)tensor->address + done, &here);
         for (uint64_t at = 0; memory != NULL && at + sizeof(uint32_t) <= here;
              at += sizeof(uint32_t)) {
             uint64_t index;
@@ -276,25 +276,25 @@ static uint64_t find_any(const capu_context *context, const struct tensor *tenso
 }
 
 /* Random words can look like one of many strangers, but hardly twice like the same. */
-static bool is_in(const capu_context *context, size_t index, const struct tensor *tensor)
+static bool is_in(const struct strict *strict, size_t index, const struct tensor *tensor)
 {
-    const struct poison poison = poison_at(context->operands.strangers, index);
+    const struct poison poison = poison_at(strict->operands->strangers, index);
     struct poison_found found = {0};
 
-    strict_find_results(context, &poison, false, tensor, &found);
+    strict_find_results(strict, &poison, false, tensor, &found);
     return found.words >= 2 || (found.words == 1 && found.scanned <= FEW_WORDS);
 }
 
-struct tensor *strict_strangers_read(const capu_context *context)
+struct tensor *strict_strangers_read(const struct strict *strict)
 {
-    const struct operands *operands = &context->operands;
+    const struct operands *operands = strict->operands;
     const struct strangers *strangers = operands->strangers;
 
     for (size_t i = 0; strangers->count > 0 && i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
-        uint64_t index = access->role != CAPU_READ ? find_any(context, access->tensor) : UINT64_MAX;
+        uint64_t index = access->role != CAPU_READ ? find_any(strict, access->tensor) : UINT64_MAX;
 
-        if (index < strangers->count && is_in(context, (size_t)index, access->tensor)) {
+        if (index < strangers->count && is_in(strict, (size_t)index, access->tensor)) {
             return strangers->list[index].tensor;
         }
     }

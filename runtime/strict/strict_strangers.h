@@ -17,25 +17,25 @@
 #ifndef CAPU_RUNTIME_STRICT_STRANGERS_H
 #define CAPU_RUNTIME_STRICT_STRANGERS_H
 
-#include "runtime/context/internal.h"
+#include "runtime/strict/strict.h"
 
 /* NULL is fine. */
 void strict_strangers_destroy(struct strangers *strangers);
 
 /* Whether the op at hand has any. */
-bool strict_strangers_any(const capu_context *context);
+bool strict_strangers_any(const struct strict *strict);
 
 /* Saves what the strangers of the op at hand hold, and poisons them. NO_HOST_MEMORY: nothing is
    hidden. */
-capu_status strict_strangers_hide(capu_context *context);
+capu_status strict_strangers_hide(struct strict *strict);
 
 /* The first byte of a stranger that has changed since, or NULL. */
-const void *strict_strangers_written(const capu_context *context);
+const void *strict_strangers_written(const struct strict *strict);
 
 /* Puts their contents back. They are still remembered for the next function. */
-void strict_strangers_show(capu_context *context);
+void strict_strangers_show(struct strict *strict);
 
 /* A stranger of which something is in an output of the op, or NULL. */
-struct tensor *strict_strangers_read(const capu_context *context);
+struct tensor *strict_strangers_read(const struct strict *strict);
 
 #endif

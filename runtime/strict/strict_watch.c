@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool can_watch(const capu_context *context)
+static bool can_watch(const struct strict *strict)
 {
-    return strict_is_on(context) && context->lanes.device->capabilities.can_guard;
+    return strict_is_on(strict->settings) && strict->lanes->device->capabilities.can_guard;
 }
 
 /* Whether the op only reads it, in all of its operands. */
@@ -30,18 +30,18 @@ static bool shares_pages(const struct tensor *tensor)
 }
 
 /* Whether there are pages at both ends, and so, since these are tensors, everywhere. */
-static bool is_there(capu_context *context, const void *address, uint64_t bytes)
+static bool is_there(struct strict *strict, const void *address, uint64_t bytes)
 {
     uint64_t first = 1;
     uint64_t last = 1;
 
-    return device_view(context->lanes.device, address, &first) != NULL &&
-           device_view(context->lanes.device, (const char *)address + bytes - 1, &last) != NULL;
+    return device_view(strict->lanes->device, address, &first) != NULL &&
+           device_view(strict->lanes->device, (const char *)address + bytes - 1, &last) != NULL;
 }
 
-static capu_status reserve_grants(capu_context *context, size_t count)
+static capu_status reserve_grants(struct strict *strict, size_t count)
 {
-    struct operands *operands = &context->operands;
+    struct operands *operands = strict->operands;
 
     if (array_reserve(&operands->grants, &operands->grant_capacity, count,
                       sizeof(*operands->grants))) {
@@ -50,21 +50,21 @@ static capu_status reserve_grants(capu_context *context, size_t count)
     return CAPU_NO_HOST_MEMORY;
 }
 
-capu_status strict_watch_begin(capu_context *context)
+capu_status strict_watch_begin(struct strict *strict)
 {
-    struct operands *operands = &context->operands;
+    struct operands *operands = strict->operands;
     capu_status status;
 
-    if (!can_watch(context)) {
+    if (!can_watch(strict)) {
         return CAPU_OK;
     }
-    status = lane_synchronize(&context->lanes.compute);
-    status = status == CAPU_OK ? reserve_grants(context, operands->access_count) : status;
+    status = lane_synchronize(&strict->lanes->compute);
+    status = status == CAPU_OK ? reserve_grants(strict, operands->access_count) : status;
     for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
         struct access *access = &operands->accesses[i];
 
         if (is_only_read(access) && shares_pages(access->tensor)) {
-            access->checksum = strict_checksum(context, access->tensor);
+            access->checksum = strict_checksum(strict, access->tensor);
         }
         operands->grants[i] = (struct device_grant){
             .address = access->tensor->address,
@@ -72,59 +72,59 @@ capu_status strict_watch_begin(capu_context *context)
             .is_writable = !is_only_read(access),
         };
     }
-    status = status == CAPU_OK ? strict_strangers_hide(context) : status;
+    status = status == CAPU_OK ? strict_strangers_hide(strict) : status;
     if (status == CAPU_OK) {
-        status = device_open(context->lanes.device, operands->grants, operands->access_count);
+        status = device_open(strict->lanes->device, operands->grants, operands->access_count);
         if (status != CAPU_OK) {
-            strict_strangers_show(context);
+            strict_strangers_show(strict);
         }
     }
-    return failure_check(&context->failure, status, "opening the operands of an op in strict mode");
+    return failure_check(strict->failure, status, "opening the operands of an op in strict mode");
 }
 
-static const void *page_of(const capu_context *context, const void *address)
+static const void *page_of(const struct strict *strict, const void *address)
 {
     return (const void *)((uintptr_t)address &
-                          ~(uintptr_t)(context->settings.config.page_bytes - 1));
+                          ~(uintptr_t)(strict->settings->config.page_bytes - 1));
 }
 
 /* The tensor that an op has touched without naming it. After its end comes the rest of its last
    page. NULL: none is there. */
-static struct tensor *find_strayed(const capu_context *context, const void *address)
+static struct tensor *find_strayed(const struct strict *strict, const void *address)
 {
-    struct tensor *tensor = tensors_find(&context->memory.tensors, address);
+    struct tensor *tensor = tensors_find(&strict->memory->tensors, address);
 
     return tensor != NULL ? tensor
-                          : tensors_find(&context->memory.tensors, page_of(context, address));
+                          : tensors_find(&strict->memory->tensors, page_of(strict, address));
 }
 
 /* The tensor whose pages an op has written although it only reads it. NULL: none. */
-static struct tensor *find_written(const capu_context *context, const void *address)
+static struct tensor *find_written(const struct strict *strict, const void *address)
 {
-    const struct operands *operands = &context->operands;
+    const struct operands *operands = strict->operands;
 
     for (size_t i = 0; i < operands->access_count; i++) {
         struct tensor *tensor = operands->accesses[i].tensor;
         const unsigned char *last = tensor_end(tensor) - 1;
 
         if (is_only_read(&operands->accesses[i]) &&
-            page_of(context, address) >= page_of(context, tensor->address) &&
-            page_of(context, address) <= page_of(context, last)) {
+            page_of(strict, address) >= page_of(strict, tensor->address) &&
+            page_of(strict, address) <= page_of(strict, last)) {
             return tensor;
         }
     }
     return NULL;
 }
 
-static struct tensor *find_changed(capu_context *context)
+static struct tensor *find_changed(struct strict *strict)
 {
-    const struct operands *operands = &context->operands;
+    const struct operands *operands = strict->operands;
 
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
 
         if (is_only_read(access) && shares_pages(access->tensor) &&
-            strict_checksum(context, access->tensor) != access->checksum) {
+            strict_checksum(strict, access->tensor) != access->checksum) {
             return access->tensor;
         }
     }
@@ -133,11 +133,11 @@ static struct tensor *find_changed(capu_context *context)
 
 /* Whether the op has read what this piece only writes, or the part of its tensor that has no
    contents. */
-static bool find_read(capu_context *context, const struct piece *piece,
+static bool find_read(struct strict *strict, const struct piece *piece,
                       struct strict_finding *finding)
 {
-    const struct operands *operands = &context->operands;
-    const struct poison poison = strict_poison_of(context, piece->access);
+    const struct operands *operands = strict->operands;
+    const struct poison poison = strict_poison_of(strict, piece->access);
 
     for (size_t i = 0; i < operands->access_count; i++) {
         struct poison_found found = {0};
@@ -145,7 +145,7 @@ static bool find_read(capu_context *context, const struct piece *piece,
         if (is_only_read(&operands->accesses[i])) {
             continue;
         }
-        strict_find_results(context, &poison, i == piece->access, operands->accesses[i].tensor,
+        strict_find_results(strict, &poison, i == piece->access, operands->accesses[i].tensor,
                             &found);
         if (poison_is_result(&found)) {
             *finding = (struct strict_finding){
@@ -161,10 +161,10 @@ static bool find_read(capu_context *context, const struct piece *piece,
     return false;
 }
 
-static bool find_skipped(capu_context *context, const struct piece *piece,
+static bool find_skipped(struct strict *strict, const struct piece *piece,
                          struct strict_finding *finding)
 {
-    const struct poison poison = strict_poison_of(context, piece->access);
+    const struct poison poison = strict_poison_of(strict, piece->access);
     const struct poison_range range = {piece->address, piece->bytes};
     struct poison_found found = {0};
     uint64_t here;
@@ -174,7 +174,7 @@ static bool find_skipped(capu_context *context, const struct piece *piece,
         const void *memory;
 
         here = piece->bytes - done;
-        memory = device_view(context->lanes.device, address, &here);
+        memory = device_view(strict->lanes->device, address, &here);
         if (memory != NULL) {
             poison_find_unchanged(&poison, &range, memory, address, here, &found);
         }
@@ -185,7 +185,7 @@ static bool find_skipped(capu_context *context, const struct piece *piece,
     *finding = (struct strict_finding){
         .breach = STRICT_SKIPPED,
         .at = found.at,
-        .tensor = context->operands.accesses[piece->access].tensor,
+        .tensor = strict->operands->accesses[piece->access].tensor,
         .bytes = found.words * sizeof(uint32_t),
     };
     return true;
@@ -193,71 +193,71 @@ static bool find_skipped(capu_context *context, const struct piece *piece,
 
 /* Searches the outputs for poison: results of all pieces first, since what was read and written
    back looks unwritten in part. */
-static void find_poison(capu_context *context, struct strict_finding *finding)
+static void find_poison(struct strict *strict, struct strict_finding *finding)
 {
-    const struct operands *operands = &context->operands;
+    const struct operands *operands = strict->operands;
 
     for (size_t i = 0; i < operands->piece_count; i++) {
-        if (strict_is_poisoned(context, &operands->pieces[i]) &&
-            find_read(context, &operands->pieces[i], finding)) {
+        if (strict_is_poisoned(strict, &operands->pieces[i]) &&
+            find_read(strict, &operands->pieces[i], finding)) {
             return;
         }
     }
     for (size_t i = 0; i < operands->piece_count; i++) {
-        if (strict_is_poisoned(context, &operands->pieces[i]) &&
-            find_skipped(context, &operands->pieces[i], finding)) {
+        if (strict_is_poisoned(strict, &operands->pieces[i]) &&
+            find_skipped(strict, &operands->pieces[i], finding)) {
             return;
         }
     }
 }
 
-void strict_watch_end(capu_context *context, struct strict_finding *finding)
+void strict_watch_end(struct strict *strict, struct strict_finding *finding)
 {
     struct device_faults faults;
     const void *written;
     bool has_run;
 
     *finding = (struct strict_finding){0};
-    if (!can_watch(context)) {
+    if (!can_watch(strict)) {
         return;
     }
     /* Nothing may be closed while the op still runs. Its failure is reported by the next call that
        meets it. */
-    lanes_quiesce(&context->lanes, &context->lanes.compute);
-    has_run = device_failure(context->lanes.device, NULL, 0) == CAPU_OK;
-    if (device_close(context->lanes.device, &faults) != CAPU_OK) {
+    lanes_quiesce(strict->lanes, &strict->lanes->compute);
+    has_run = device_failure(strict->lanes->device, NULL, 0) == CAPU_OK;
+    if (device_close(strict->lanes->device, &faults) != CAPU_OK) {
         return;
     }
-    written = strict_strangers_written(context);
-    strict_strangers_show(context);
+    written = strict_strangers_written(strict);
+    strict_strangers_show(strict);
     faults.strayed = faults.strayed != NULL ? faults.strayed : written;
     if (faults.strayed != NULL) {
         finding->breach = STRICT_STRAYED;
         finding->at = faults.strayed;
-        finding->tensor = find_strayed(context, faults.strayed);
+        finding->tensor = find_strayed(strict, faults.strayed);
         return;
     }
     finding->at = faults.written;
-    finding->tensor = faults.written != NULL ? find_written(context, faults.written) : NULL;
+    finding->tensor = faults.written != NULL ? find_written(strict, faults.written) : NULL;
     if (has_run && finding->tensor == NULL) {
-        finding->tensor = find_changed(context);
+        finding->tensor = find_changed(strict);
     }
     finding->breach = finding->tensor != NULL ? STRICT_CHANGED : STRICT_NOTHING;
     if (has_run && finding->breach == STRICT_NOTHING) {
-        find_poison(context, finding);
+        find_poison(strict, finding);
     }
     if (has_run && finding->breach == STRICT_NOTHING) {
-        finding->tensor = strict_strangers_read(context);
+        finding->tensor = strict_strangers_read(strict);
         finding->breach = finding->tensor != NULL ? STRICT_STRAYED : STRICT_NOTHING;
         finding->at = NULL;
     }
 }
 
-void strict_watch_strayed(const capu_context *context, const struct device_faults *faults,
+void strict_watch_strayed(const struct strict *strict, const struct device_faults *faults,
                           struct strict_finding *finding)
 {
     finding->at = faults->strayed != NULL ? faults->strayed : faults->written;
-    finding->tensor = find_strayed(context, finding->at);
+    finding->tensor = find_strayed(strict, finding->at);
     finding->breach = faults->strayed != NULL ? STRICT_STRAYED : STRICT_TAMPERED;
     finding->is_again = true;
 }
@@ -267,37 +267,37 @@ static unsigned long long offset_in(const struct tensor *tensor, const void *add
     return (unsigned long long)((uintptr_t)address - (uintptr_t)tensor->address);
 }
 
-static capu_status report_strayed(capu_context *context, const char *name, const char *again,
+static capu_status report_strayed(struct strict *strict, const char *name, const char *again,
                                   const struct strict_finding *finding)
 {
-    context->failure.lost = CAPU_OP_FAILED;
+    strict->failure->lost = CAPU_OP_FAILED;
     if (finding->tensor == NULL && finding->at == NULL) {
         return failure_set(
-            &context->failure, CAPU_OP_FAILED,
+            strict->failure, CAPU_OP_FAILED,
             "op '%s' reads memory that it does not name, in a page of one of its "
             "operands: an operand is missing, or the op went past the end of another",
             name);
     }
     if (finding->tensor == NULL) {
-        return failure_set(&context->failure, CAPU_OP_FAILED,
+        return failure_set(strict->failure, CAPU_OP_FAILED,
                            "op '%s'%s touched %p, which is in no tensor: it was freed, or the op "
                            "went past an end",
                            name, again, finding->at);
     }
     if (finding->at == NULL) {
-        return failure_set(&context->failure, CAPU_OP_FAILED,
+        return failure_set(strict->failure, CAPU_OP_FAILED,
                            "op '%s'%s touched tensor '%s', which it does not name: what was there "
                            "shows in its results",
-                           name, again, lookup_name(&context->memory, finding->tensor));
+                           name, again, lookup_name(strict->memory, finding->tensor));
     }
-    return failure_set(&context->failure, CAPU_OP_FAILED,
+    return failure_set(strict->failure, CAPU_OP_FAILED,
                        "op '%s'%s touched tensor '%s', offset %llu, which it does not name: an "
                        "operand is missing, or the op went past the end of another",
-                       name, again, lookup_name(&context->memory, finding->tensor),
+                       name, again, lookup_name(strict->memory, finding->tensor),
                        offset_in(finding->tensor, finding->at));
 }
 
-static capu_status report_changed(capu_context *context, const struct strict_finding *finding)
+static capu_status report_changed(struct strict *strict, const struct strict_finding *finding)
 {
     char where[48] = "";
 
@@ -305,86 +305,84 @@ static capu_status report_changed(capu_context *context, const struct strict_fin
         finding->at < (const void *)tensor_end(finding->tensor)) {
         snprintf(where, sizeof(where), ", at offset %llu", offset_in(finding->tensor, finding->at));
     }
-    return failure_set(&context->failure, CAPU_INVALID,
+    return failure_set(strict->failure, CAPU_INVALID,
                        "op '%s' has changed '%s', which it says it only reads%s: it updates it, or "
                        "writes past the end of another operand",
-                       context->operands.name, lookup_name(&context->memory, finding->tensor),
-                       where);
+                       strict->operands->name, lookup_name(strict->memory, finding->tensor), where);
 }
 
-static capu_status report_tampered(capu_context *context, const struct strict_finding *finding)
+static capu_status report_tampered(struct strict *strict, const struct strict_finding *finding)
 {
-    return failure_set(&context->failure, CAPU_INVALID,
+    return failure_set(strict->failure, CAPU_INVALID,
                        "op '%s', run again, has changed '%s', which replays must leave as it is",
-                       context->operands.name,
-                       finding->tensor != NULL ? lookup_name(&context->memory, finding->tensor)
-                                               : "");
+                       strict->operands->name,
+                       finding->tensor != NULL ? lookup_name(strict->memory, finding->tensor) : "");
 }
 
-capu_status strict_watch_report(capu_context *context, const struct strict_finding *finding)
+capu_status strict_watch_report(struct strict *strict, const struct strict_finding *finding)
 {
-    const char *name = context->operands.name;
+    const char *name = strict->operands->name;
 
     switch (finding->breach) {
     case STRICT_NOTHING:
         break;
     case STRICT_STRAYED:
-        return report_strayed(context, name, finding->is_again ? ", run again," : "", finding);
+        return report_strayed(strict, name, finding->is_again ? ", run again," : "", finding);
     case STRICT_CHANGED:
-        return report_changed(context, finding);
+        return report_changed(strict, finding);
     case STRICT_READ:
-        return failure_set(&context->failure, CAPU_INVALID,
+        return failure_set(strict->failure, CAPU_INVALID,
                            "op '%s' reads '%s' before it has written it, which it declares as %s: "
                            "the NaN that was there is in its result '%s' at offset %llu",
-                           name, lookup_name(&context->memory, finding->tensor),
+                           name, lookup_name(strict->memory, finding->tensor),
                            finding->role == CAPU_SCRATCH ? "scratch" : "only written",
-                           lookup_name(&context->memory, finding->shows_in),
+                           lookup_name(strict->memory, finding->shows_in),
                            offset_in(finding->shows_in, finding->result));
     case STRICT_DEPENDS:
-        return failure_set(&context->failure, CAPU_INVALID,
+        return failure_set(strict->failure, CAPU_INVALID,
                            "op '%s' reads an operand before it has written it, which it declares "
                            "as only written or scratch: with other contents there, its result '%s' "
                            "differs at offset %llu",
-                           name, lookup_name(&context->memory, finding->tensor),
+                           name, lookup_name(strict->memory, finding->tensor),
                            offset_in(finding->tensor, finding->at));
     case STRICT_VARIES:
         return failure_set(
-            &context->failure, CAPU_INVALID,
+            strict->failure, CAPU_INVALID,
             "op '%s' is not replayable: run again with the same operands and "
             "arguments, it gives other bytes in '%s', at offset %llu. A plan may run "
             "it again: put seeds into its arguments, or set CAPU_OP_NOT_REPLAYABLE",
-            name, lookup_name(&context->memory, finding->tensor),
+            name, lookup_name(strict->memory, finding->tensor),
             offset_in(finding->tensor, finding->at));
     case STRICT_TAMPERED:
-        return report_tampered(context, finding);
+        return report_tampered(strict, finding);
     case STRICT_SKIPPED:
-        return failure_set(&context->failure, CAPU_INVALID,
+        return failure_set(strict->failure, CAPU_INVALID,
                            "op '%s' leaves %llu bytes of '%s' unwritten, the first at offset %llu, "
                            "which it says it writes all of",
                            name, (unsigned long long)finding->bytes,
-                           lookup_name(&context->memory, finding->tensor),
+                           lookup_name(strict->memory, finding->tensor),
                            offset_in(finding->tensor, finding->at));
     }
     return CAPU_OK;
 }
 
-capu_status strict_watch_replay_begin(capu_context *context, const struct guide *guide,
+capu_status strict_watch_replay_begin(struct strict *strict, const struct guide *guide,
                                       const struct guide_op *op)
 {
-    struct operands *operands = &context->operands;
+    struct operands *operands = strict->operands;
     size_t count = 0;
     capu_status status;
 
-    if (!can_watch(context) || op->call.kind != CALL_RUN) {
+    if (!can_watch(strict) || op->call.kind != CALL_RUN) {
         return CAPU_OK;
     }
-    status = lane_synchronize(&context->lanes.compute);
-    status = status == CAPU_OK ? reserve_grants(context, op->accesses.count) : status;
+    status = lane_synchronize(&strict->lanes->compute);
+    status = status == CAPU_OK ? reserve_grants(strict, op->accesses.count) : status;
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
         const struct guide_tensor *tensor = &guide->tensors[access->tensor];
 
-        if (is_there(context, tensor->address, tensor->bytes)) {
+        if (is_there(strict, tensor->address, tensor->bytes)) {
             operands->grants[count++] = (struct device_grant){
                 .address = (void *)(uintptr_t)tensor->address,
                 .bytes = tensor->bytes,
@@ -393,26 +391,26 @@ capu_status strict_watch_replay_begin(capu_context *context, const struct guide 
         }
     }
     if (status == CAPU_OK) {
-        status = device_open(context->lanes.device, operands->grants, count);
+        status = device_open(strict->lanes->device, operands->grants, count);
     }
-    return failure_check(&context->failure, status,
+    return failure_check(strict->failure, status,
                          "opening the operands of a replay in strict mode");
 }
 
-capu_status strict_watch_replay_end(capu_context *context, const struct guide_op *op)
+capu_status strict_watch_replay_end(struct strict *strict, const struct guide_op *op)
 {
     struct strict_finding finding = {0};
     struct device_faults faults;
 
-    if (!can_watch(context) || op->call.kind != CALL_RUN) {
+    if (!can_watch(strict) || op->call.kind != CALL_RUN) {
         return CAPU_OK;
     }
-    (void)lane_synchronize(&context->lanes.compute);
-    if (device_close(context->lanes.device, &faults) != CAPU_OK ||
+    (void)lane_synchronize(&strict->lanes->compute);
+    if (device_close(strict->lanes->device, &faults) != CAPU_OK ||
         (faults.strayed == NULL && faults.written == NULL)) {
         return CAPU_OK;
     }
     finding.at = faults.strayed != NULL ? faults.strayed : faults.written;
-    finding.tensor = find_strayed(context, finding.at);
-    return report_strayed(context, op->call.name, ", run again,", &finding);
+    finding.tensor = find_strayed(strict, finding.at);
+    return report_strayed(strict, op->call.name, ", run again,", &finding);
 }

@@ -13,8 +13,7 @@
 #ifndef CAPU_RUNTIME_STRICT_WATCH_H
 #define CAPU_RUNTIME_STRICT_WATCH_H
 
-#include "runtime/context/internal.h"
-#include "runtime/guide/guide.h"
+#include "runtime/strict/strict.h"
 
 /* What an op did wrong. If it did several things, the first of this order. */
 enum strict_breach {
@@ -43,22 +42,22 @@ struct strict_finding {
 
 /* Before the caller's own work of an op: waits for all work before it, and opens its operands. If
    it fails, nothing is open. NO_HOST_MEMORY, NO_ADDRESS_SPACE, a lost context. */
-capu_status strict_watch_begin(capu_context *context);
+capu_status strict_watch_begin(struct strict *strict);
 
 /* After it, however it ended: waits for it, closes its operands, and says what it did wrong. */
-void strict_watch_end(capu_context *context, struct strict_finding *finding);
+void strict_watch_end(struct strict *strict, struct strict_finding *finding);
 
 /* Describes it as the error of the call. INVALID; for STRICT_STRAYED, OP_FAILED, and the context is
    lost, because what the op touched cannot be trusted. OK for STRICT_NOTHING. */
-capu_status strict_watch_report(capu_context *context, const struct strict_finding *finding);
+capu_status strict_watch_report(struct strict *strict, const struct strict_finding *finding);
 
 /* What an op touched that ran again, although it was not granted. Pre: there is something. */
-void strict_watch_strayed(const capu_context *context, const struct device_faults *faults,
+void strict_watch_strayed(const struct strict *strict, const struct device_faults *faults,
                           struct strict_finding *finding);
 
 /* The same around a replay, which is checked only for what it touches. Any breach is OP_FAILED. */
-capu_status strict_watch_replay_begin(capu_context *context, const struct guide *guide,
+capu_status strict_watch_replay_begin(struct strict *strict, const struct guide *guide,
                                       const struct guide_op *op);
-capu_status strict_watch_replay_end(capu_context *context, const struct guide_op *op);
+capu_status strict_watch_replay_end(struct strict *strict, const struct guide_op *op);
 
 #endif
