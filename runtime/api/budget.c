@@ -45,14 +45,15 @@ static capu_status make_room(capu_context *context, size_t page_count)
                                "to be left for it",
                                call);
         }
-        return pager_make_room(context, page_count); /* not from the operands of the access */
+        return pager_make_room(&context->residency,
+                               page_count); /* not from the operands of the access */
     }
-    status = pager_leave_guide_for(context, page_count);
+    status = pager_leave_guide_for(&context->residency, page_count);
     if (status == CAPU_OK) {
         status = recovery_before_fixed(context, page_count);
     }
     context->operands.stamp++;
-    return status != CAPU_OK ? status : pager_make_room(context, page_count);
+    return status != CAPU_OK ? status : pager_make_room(&context->residency, page_count);
 }
 
 static capu_status lower(capu_context *context, uint64_t bytes)

@@ -366,6 +366,15 @@ static void connect_parts(capu_context *context)
                                       .records = &context->records,
                                       .guided = &context->guided,
                                       .operands = &context->operands};
+    context->residency.failure = &context->failure;
+    context->residency.lanes = &context->lanes;
+    context->residency.memory = &context->memory;
+    context->residency.settings = &context->settings;
+    context->residency.iteration = &context->iteration;
+    context->residency.operands = &context->operands;
+    context->residency.guided = &context->guided;
+    context->residency.records = &context->records;
+    context->residency.strict = &context->strict;
 }
 
 capu_status context_create_on(struct device *device, const capu_config *config, capu_context **out,
@@ -405,6 +414,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
                               config->mode == CAPU_MODE_GUIDED ? PLANNING_JOBS : 0, text,
                               text_bytes, &context->agent);
         context->records.agent = context->agent;
+        context->residency.agent = context->agent;
     }
     if (status != CAPU_OK) {
         destroy_parts(context);
@@ -443,16 +453,16 @@ static void release_allocations(capu_context *context)
     context->iteration.is_open = false;
     context->guided.owed.guide = NULL;
     if (context->guided.active != NULL) {
-        leave_uninstall(context);
+        leave_uninstall(&context->residency);
     }
     while (context->graphs.first != NULL) {
         graph_free(context->graphs.first);
     }
-    parked_clear(context);
+    parked_clear(&context->residency);
     while ((tensor = tensors_any(&context->memory.tensors)) != NULL) {
-        departure_abandon(context, tensor->allocation);
+        departure_abandon(&context->residency, tensor->allocation);
     }
-    departures_finish(context);
+    departures_finish(&context->residency);
 }
 
 void capu_context_destroy(capu_context *context)

@@ -82,7 +82,7 @@ static capu_status keep_from_now_on(capu_context *context, struct tensor *tensor
     /* A plan may know it as persistent and let it die nevertheless, if it is always freed. */
     if (is_let_die && tensor_is_placed(tensor) &&
         (planned->is_transient || tensor_is_lost(tensor))) {
-        status = leave_guide(context);
+        status = leave_guide(&context->residency);
     }
     if (status == CAPU_OK && becomes_persistent && !tensor->is_read_after) {
         /* Plans, and the records that plans are made of, let it die after its last access. */
@@ -134,7 +134,7 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
     becomes_persistent = !tensor->is_persistent && is_persistent(&copy);
     tensor->is_persistent = is_persistent(&copy);
     if (tensor_is_defined(tensor)) {
-        contents_define(context, tensor);
+        contents_define(&context->residency, tensor);
     }
     return tensor->is_persistent ? keep_from_now_on(context, tensor, becomes_persistent) : CAPU_OK;
 }

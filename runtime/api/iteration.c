@@ -28,7 +28,7 @@ enum { SLAB_ITERATIONS = 32 };
 static void forget_transients(capu_context *context)
 {
     while (context->memory.transient.head != NULL) {
-        contents_forget(context, context->memory.transient.head);
+        contents_forget(&context->residency, context->memory.transient.head);
     }
 }
 
@@ -101,7 +101,7 @@ capu_status iteration_prepare(capu_context *context, const char *call, const cha
         status = settle_records(context);
     }
     if (status == CAPU_OK) {
-        status = departures_reap(context);
+        status = departures_reap(&context->residency);
     }
     if (status != CAPU_OK) {
         return status;
@@ -152,7 +152,7 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
     address_memo_begin(&label->addresses);
     forget_transients(context);
     timeline_log_open(&context->records);
-    uploads_turn(context);
+    uploads_turn(&context->residency);
     if (context->iteration.number == 1) {
         slabs_restart(context->memory.slabs); /* what only the set-up needed is not needed again */
     }

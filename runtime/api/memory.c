@@ -36,7 +36,7 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
     if (status == CAPU_OK) {
         status = tracker_mark_end(&context->records, &tensor->used);
     }
-    contents_define(context, tensor);
+    contents_define(&context->residency, tensor);
     return failure_check(&context->failure, status, "clearing fresh memory");
 }
 
@@ -69,12 +69,12 @@ static capu_status make_room_for_slab(capu_context *context)
     if (context->guided.active != NULL && pages_available(context->memory.pages) == 0) {
         note_short(context);
     }
-    status = pager_leave_guide_for(context, 1);
+    status = pager_leave_guide_for(&context->residency, 1);
     if (status == CAPU_OK) {
         status = recovery_before_fixed(context, 1);
     }
     context->operands.stamp++;
-    return status != CAPU_OK ? status : pager_make_room(context, 1);
+    return status != CAPU_OK ? status : pager_make_room(&context->residency, 1);
 }
 
 /* Takes a slot in a slab, making room for a page if one is needed. */
@@ -96,7 +96,7 @@ static capu_status take_slot(capu_context *context, size_t bytes, void **address
     status = slabs_take(context->memory.slabs, bytes, address);
     if (status == CAPU_OVER_BUDGET) {
         /* The device has less memory than the budget, which is known only now. */
-        status = pager_make_room(context, 1);
+        status = pager_make_room(&context->residency, 1);
         if (status != CAPU_OK) {
             return status;
         }
@@ -131,8 +131,8 @@ static capu_status unpark(capu_context *context, struct allocation *allocation,
     capu_status status = revive(context, allocation);
 
     if (status == CAPU_OK) {
-        contents_forget(context, allocation->first);
-        parked_remove(context, allocation);
+        contents_forget(&context->residency, allocation->first);
+        parked_remove(&context->residency, allocation);
         *out = allocation;
     }
     return status;
@@ -162,11 +162,11 @@ static capu_status take_back(capu_context *context, void *address, uint64_t byte
         return is_alike ? unpark(context, allocation, out) : CAPU_OK;
     }
     if (!is_alike) {
-        return departure_wait_buried(context, allocation);
+        return departure_wait_buried(&context->residency, allocation);
     }
     status = revive(context, allocation);
     if (status == CAPU_OK) {
-        departure_unbury(context, allocation);
+        departure_unbury(&context->residency, allocation);
         *out = allocation;
     }
     return status;
@@ -203,7 +203,7 @@ static capu_status take_range(capu_context *context, uint64_t bytes, size_t page
 /* Mode off: everything is resident from the start. */
 static capu_status map_at_once(capu_context *context, struct allocation *allocation)
 {
-    capu_status status = pager_make_room(context, allocation->page_count);
+    capu_status status = pager_make_room(&context->residency, allocation->page_count);
 
     if (status == CAPU_OVER_BUDGET) {
         failure_set(&context->failure, status,
@@ -211,7 +211,7 @@ static capu_status map_at_once(capu_context *context, struct allocation *allocat
                     size_text(allocation->bytes).text, pages_out(context->memory.pages),
                     pages_limit(context->memory.pages));
     }
-    return status != CAPU_OK ? status : pager_bring(context, allocation->first, false);
+    return status != CAPU_OK ? status : pager_bring(&context->residency, allocation->first, false);
 }
 
 capu_status capu_malloc(capu_context *context, size_t bytes, void **address)

@@ -111,7 +111,7 @@ static void copy_description(capu_context *context, struct tensor *to, struct te
     to->hint = from->hint;
     to->is_persistent = from->is_persistent;
     if (tensor_is_defined(to)) {
-        contents_define(context, to); /* the zeros of clear_fresh */
+        contents_define(&context->residency, to); /* the zeros of clear_fresh */
     }
 }
 

@@ -42,7 +42,7 @@ static capu_status leave_guide_of(capu_context *context, struct allocation *allo
     }
     *is_kept = is_placed && context->iteration.is_open && allocation->first->next == NULL;
     if ((is_placed && !*is_kept) || (shares_pages && context->iteration.is_open)) {
-        return leave_guide(context);
+        return leave_guide(&context->residency);
     }
     return CAPU_OK;
 }
@@ -65,7 +65,7 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
     if (status != CAPU_OK) {
         return status;
     }
-    status = allocation->page_count > 0 ? departure_reserve(context) : CAPU_OK;
+    status = allocation->page_count > 0 ? departure_reserve(&context->residency) : CAPU_OK;
     if (status != CAPU_OK) {
         return status;
     }
@@ -81,14 +81,14 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
         context->guided.binding.free_count += is_passed_on(context, allocation->first);
     }
     if (is_kept || recovery_has(context, allocation)) {
-        parked_add(context, allocation); /* replays may still need its contents */
+        parked_add(&context->residency, allocation); /* replays may still need its contents */
         return CAPU_OK;
     }
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        contents_forget(context, tensor);
+        contents_forget(&context->residency, tensor);
     }
     if (allocation->page_count > 0) {
-        departure_bury(context, allocation, used);
+        departure_bury(&context->residency, allocation, used);
         return CAPU_OK;
     }
     slabs_give(context->memory.slabs, allocation->address);

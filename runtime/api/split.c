@@ -135,7 +135,7 @@ static capu_status map_edge(capu_context *context, struct split *split, size_t p
 {
     device_page *edge = &split->allocation->edge_pages[page];
     device_page taken;
-    capu_status status = pager_make_room(context, 1);
+    capu_status status = pager_make_room(&context->residency, 1);
 
     if (status != CAPU_OK) {
         return status;
@@ -336,13 +336,13 @@ static void replace(capu_context *context, struct split *split)
         /* Lost contents stay lost, so that reading them fails. A part that is always resident
            cannot be lost; it becomes undefined instead. */
         if (tensor_is_defined(part)) {
-            contents_define(context, part);
+            contents_define(&context->residency, part);
         }
         if (context->settings.is_paging) {
-            victims_touch(context, part);
+            victims_touch(&context->residency, part);
         }
     }
-    swap_drop(context, old);
+    swap_drop(&context->residency, old);
     last->next = old->next;
     if (old->next != NULL) {
         old->next->previous = last;
@@ -389,19 +389,19 @@ static capu_status recall(capu_context *context, struct tensor *tensor)
     tensor->in_op.stamp = context->operands.stamp;
     tensor->in_op.index = 0;
     if (context->settings.is_paging) {
-        pager_claim(context, tensor);
+        pager_claim(&context->residency, tensor);
         if (has_bytes && !tensor_is_mapped(tensor)) {
-            status = pager_make_room(context, tensor->page_count);
+            status = pager_make_room(&context->residency, tensor->page_count);
         }
     }
     if (status == CAPU_OK && has_bytes) {
-        status = pager_bring(context, tensor, true);
+        status = pager_bring(&context->residency, tensor, true);
     }
     if (status == CAPU_OK && tensor_is_mapped(tensor) && tensor_is_zero(tensor)) {
         /* In the record, filling in zeros is an op of its own. */
         status = tracker_reserve(&context->records, 1, 0, 0);
         status = status == CAPU_OK
-                     ? pager_bring(context, tensor, true)
+                     ? pager_bring(&context->residency, tensor, true)
                      : failure_set(&context->failure, status, "capu_split: no memory to record it");
     }
     return status;
@@ -420,9 +420,10 @@ static capu_status prepare_recovery(capu_context *context, struct split *split)
     }
     /* Replays of a plan find a small tensor by its address, and would now find a piece of it. */
     if (tensor_is_placed(old) || (context->iteration.is_open && !tensor_is_managed(old))) {
-        status = leave_guide(context);
+        status = leave_guide(&context->residency);
     } else if (!tensor_is_mapped(old)) {
-        status = pager_leave_guide_for(context, tensor_is_empty(old) ? edges : old->page_count);
+        status = pager_leave_guide_for(&context->residency,
+                                       tensor_is_empty(old) ? edges : old->page_count);
     }
     if (status == CAPU_OK) {
         status = recovery_end_early(context, old);

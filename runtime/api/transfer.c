@@ -130,10 +130,10 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     }
     tracker_zeroed(&context->records, tensor);
     tensor_state_zeroed(tensor);
-    swap_give_block(context, tensor);
+    swap_give_block(&context->residency, tensor);
     tensor->zeroed = context->iteration.number;
-    contents_define(context, tensor);
-    victims_touch(context, tensor);
+    contents_define(&context->residency, tensor);
+    victims_touch(&context->residency, tensor);
     capture_zeroed(&context->lanes, tensor);
     return CAPU_OK;
 }
@@ -182,7 +182,7 @@ static capu_status upload_part(capu_context *context, const struct part *part, v
     host.offset = (uint64_t)(part->address - written.address);
     is_whole =
         tensor_is_managed(part->tensor) && written.bytes == part->tensor->bytes && host.offset == 0;
-    host.kept = is_whole ? uploads_take(context, part->bytes) : NULL;
+    host.kept = is_whole ? uploads_take(&context->residency, part->bytes) : NULL;
 
     return issue_part(context,
                       (struct call){.kind = CALL_UPLOAD,

@@ -40,8 +40,9 @@ static capu_status follow_previous(capu_context *context, const struct guide *gu
 /* A tensor takes its pages. */
 static capu_status take_pages(capu_context *context, struct tensor *tensor)
 {
-    capu_status status =
-        stock_is_used(context) ? stock_take(context, tensor) : strict_map(&context->strict, tensor);
+    capu_status status = stock_is_used(&context->residency)
+                             ? stock_take(&context->residency, tensor)
+                             : strict_map(&context->strict, tensor);
 
     if (status != CAPU_OK) {
         return status;
@@ -68,8 +69,8 @@ static capu_status give_pages(capu_context *context, struct tensor *tensor, bool
         bound->is_arriving = status != CAPU_OK;
     }
     if (status == CAPU_OK) {
-        status = stock_is_used(context) ? stock_give(context, tensor)
-                                        : strict_unmap(&context->strict, tensor);
+        status = stock_is_used(&context->residency) ? stock_give(&context->residency, tensor)
+                                                    : strict_unmap(&context->strict, tensor);
     }
     if (status == CAPU_OK) {
         bound->has_left_newest = tensor->state.contents == CONTENTS_DEVICE;
@@ -83,7 +84,7 @@ static capu_status save(capu_context *context, struct tensor *tensor, bool behin
     capu_status status = CAPU_OK;
 
     if (tensor->state.contents == CONTENTS_DEVICE) {
-        status = swap_out(context, tensor, behind_reads);
+        status = swap_out(&context->residency, tensor, behind_reads);
         if (status == CAPU_OK) {
             tensor_state_saved(tensor);
         }
@@ -111,7 +112,8 @@ static capu_status evict(capu_context *context, struct tensor *tensor)
     capu_status status;
 
     if (!tensor_is_mapped(tensor)) {
-        return stock_is_used(context) ? stock_give(context, tensor) : CAPU_OK;
+        return stock_is_used(&context->residency) ? stock_give(&context->residency, tensor)
+                                                  : CAPU_OK;
     }
     status = save(context, tensor, true);
     if (status != CAPU_OK) {
@@ -159,7 +161,8 @@ static capu_status drop(capu_context *context, const struct guide_item *item)
     bool has_bytes = tensor_on_device(tensor);
 
     if (!tensor_is_mapped(tensor)) {
-        return stock_is_used(context) ? stock_give(context, tensor) : CAPU_OK;
+        return stock_is_used(&context->residency) ? stock_give(&context->residency, tensor)
+                                                  : CAPU_OK;
     }
     if (has_bytes && !tensor_on_host(tensor) && is_needed_still(context, item)) {
         return CAPU_NOT_READY;
@@ -189,7 +192,7 @@ static capu_status bring(capu_context *context, struct tensor *tensor)
     }
     if (status == CAPU_OK) {
         tracker_triggered(&context->records, tensor);
-        status = swap_in(context, tensor);
+        status = swap_in(&context->residency, tensor);
     }
     return status;
 }
@@ -198,21 +201,22 @@ static capu_status bring(capu_context *context, struct tensor *tensor)
    waits if it must (NULL: no tensor's), and then as long as there are pages. */
 static capu_status bring_expected(capu_context *context, const struct tensor *until)
 {
-    struct tensor *tensor = stock_expected(context);
+    struct tensor *tensor = stock_expected(&context->residency);
     capu_status status = CAPU_OK;
 
     while (tensor != NULL && status == CAPU_OK) {
-        bool has_room = until != NULL && stock_is_expected(context, until);
+        bool has_room = until != NULL && stock_is_expected(&context->residency, until);
 
         if (!has_room) {
-            status = stock_check(context, tensor, &has_room);
+            status = stock_check(&context->residency, tensor, &has_room);
         }
         if (status != CAPU_OK || !has_room) {
             return status;
         }
         /* It may have been zeroed or freed since: there is nothing to copy then. */
-        status = tensor_on_host(tensor) ? bring(context, tensor) : stock_give(context, tensor);
-        tensor = stock_expected(context);
+        status = tensor_on_host(tensor) ? bring(context, tensor)
+                                        : stock_give(&context->residency, tensor);
+        tensor = stock_expected(&context->residency);
     }
     return status;
 }
@@ -225,15 +229,17 @@ static capu_status expect(capu_context *context, struct tensor *tensor, bool *is
     capu_status status = CAPU_OK;
 
     /* It is expected already if the op failed before and now runs again. */
-    *is_expected = stock_is_used(context) && stock_is_expected(context, tensor);
-    if (!stock_is_used(context) || *is_expected) {
+    *is_expected =
+        stock_is_used(&context->residency) && stock_is_expected(&context->residency, tensor);
+    if (!stock_is_used(&context->residency) || *is_expected) {
         return CAPU_OK;
     }
-    if (stock_expected(context) == NULL || stock_has_left(context, tensor->guide_index)) {
-        status = stock_check(context, tensor, &has_room);
+    if (stock_expected(&context->residency) == NULL ||
+        stock_has_left(&context->residency, tensor->guide_index)) {
+        status = stock_check(&context->residency, tensor, &has_room);
     }
     if (status == CAPU_OK && !has_room) {
-        stock_expect(context, tensor);
+        stock_expect(&context->residency, tensor);
         *is_expected = true;
     }
     return status;
@@ -305,7 +311,7 @@ static capu_status make_ready(capu_context *context, const struct guide *guide,
                               enum purpose purpose)
 {
     const struct guide_access *accesses = guide->accesses + op->accesses.first;
-    bool may_expect = stock_is_used(context);
+    bool may_expect = stock_is_used(&context->residency);
     bool takes = false;
     capu_status status = CAPU_OK;
 
@@ -316,7 +322,7 @@ static capu_status make_ready(capu_context *context, const struct guide *guide,
         if (tensor == NULL) {
             continue;
         }
-        if (needs_contents && may_expect && stock_is_expected(context, tensor)) {
+        if (needs_contents && may_expect && stock_is_expected(&context->residency, tensor)) {
             status = bring_expected(context, tensor);
         }
         if (status != CAPU_OK) {
@@ -491,7 +497,7 @@ static capu_status fill_zeros(capu_context *context, const struct guide *guide,
         status = make_ready(context, guide, op, op->previous, FILLING);
     }
     if (status == CAPU_OK) {
-        status = pager_bring(context, tensor, true);
+        status = pager_bring(&context->residency, tensor, true);
     }
     if (status != CAPU_OK) {
         return status;
@@ -530,7 +536,7 @@ capu_status executor_begin(capu_context *context, bool *is_planned)
     capu_status status;
 
     ASSERT(context->guided.active != NULL && context->iteration.is_open);
-    status = stock_is_used(context) ? bring_expected(context, NULL) : CAPU_OK;
+    status = stock_is_used(&context->residency) ? bring_expected(context, NULL) : CAPU_OK;
     if (status == CAPU_OK) {
         status = carry_out_before(context, context->guided.active->guide);
     }
@@ -539,7 +545,8 @@ capu_status executor_begin(capu_context *context, bool *is_planned)
     if (status == CAPU_OK) {
         return CAPU_OK;
     }
-    return context->failure.lost != CAPU_OK ? context->failure.lost : leave_guide(context);
+    return context->failure.lost != CAPU_OK ? context->failure.lost
+                                            : leave_guide(&context->residency);
 }
 
 capu_status executor_before_zero(capu_context *context, const struct tensor *tensor)
@@ -554,7 +561,7 @@ capu_status executor_before_zero(capu_context *context, const struct tensor *ten
             context->guided.active->guide->tensors[tensor->guide_index].zeroed_op) {
         return CAPU_OK;
     }
-    return leave_guide(context);
+    return leave_guide(&context->residency);
 }
 
 capu_status executor_visit(capu_context *context)
@@ -566,8 +573,8 @@ capu_status executor_visit(capu_context *context)
     for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
         const struct tensor *tensor = operands->accesses[i].tensor;
 
-        if (tensor_is_placed(tensor) && stock_is_used(context) &&
-            stock_is_expected(context, tensor)) {
+        if (tensor_is_placed(tensor) && stock_is_used(&context->residency) &&
+            stock_is_expected(&context->residency, tensor)) {
             status = bring_expected(context, tensor);
         }
         is_served = is_served && (!tensor_is_placed(tensor) || tensor_is_mapped(tensor));
@@ -575,7 +582,8 @@ capu_status executor_visit(capu_context *context)
     if (status == CAPU_OK && is_served) {
         return CAPU_OK;
     }
-    return context->failure.lost != CAPU_OK ? context->failure.lost : leave_guide(context);
+    return context->failure.lost != CAPU_OK ? context->failure.lost
+                                            : leave_guide(&context->residency);
 }
 
 bool executor_is_followed(const capu_context *context)
@@ -603,7 +611,8 @@ capu_status executor_end(capu_context *context)
         return CAPU_OK;
     }
     /* The op is done: a failure of what the plan has after it costs the plan, not the op. */
-    return context->failure.lost != CAPU_OK ? context->failure.lost : leave_guide(context);
+    return context->failure.lost != CAPU_OK ? context->failure.lost
+                                            : leave_guide(&context->residency);
 }
 
 capu_status executor_finish(capu_context *context)
@@ -612,5 +621,5 @@ capu_status executor_finish(capu_context *context)
                    (context->guided.binding.next == context->guided.active->guide->op_count &&
                     !recovery_must_begin(context));
 
-    return is_over ? CAPU_OK : leave_guide(context);
+    return is_over ? CAPU_OK : leave_guide(&context->residency);
 }

@@ -127,10 +127,10 @@ static void zero(capu_context *context, struct tensor *tensor, struct lane_posit
     }
     tensor->version++;
     tensor_state_zeroed(tensor);
-    swap_give_block(context, tensor);
+    swap_give_block(&context->residency, tensor);
     tensor->zeroed = context->iteration.number;
-    contents_define(context, tensor);
-    victims_touch(context, tensor);
+    contents_define(&context->residency, tensor);
+    victims_touch(&context->residency, tensor);
 }
 
 void graph_settle(capu_graph *graph, struct lane_position end)
@@ -153,11 +153,11 @@ void graph_settle(capu_graph *graph, struct lane_position end)
             tensor->version++;
         }
         if (tensor_is_defined(tensor) && !is_defined(&noted->after)) {
-            contents_forget(context, tensor);
+            contents_forget(&context->residency, tensor);
         }
         tensor_state_restored(tensor, &noted->after);
         if (tensor_is_defined(tensor)) {
-            contents_define(context, tensor);
+            contents_define(&context->residency, tensor);
         }
         if (tensor_is_zero(tensor)) {
             tensor->zeroed = context->iteration.number;

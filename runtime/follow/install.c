@@ -23,8 +23,8 @@ static capu_status drain(capu_context *context)
         status =
             failure_check(&context->failure, lane_synchronize(lanes[i]), "waiting to change plans");
     }
-    while (status == CAPU_OK && departures_any(context)) {
-        status = departures_wait_oldest(context);
+    while (status == CAPU_OK && departures_any(&context->residency)) {
+        status = departures_wait_oldest(&context->residency);
     }
     return status;
 }
@@ -63,7 +63,7 @@ static struct tensor *provide_tensor(capu_context *context, const struct guide_t
     struct allocation *allocation;
 
     if (tensor == NULL && !planned->is_split &&
-        parked_create(context, planned->address, planned->bytes, planned->page_count,
+        parked_create(&context->residency, planned->address, planned->bytes, planned->page_count,
                       &allocation) == CAPU_OK) {
         tensor = allocation->first;
     }
@@ -102,7 +102,7 @@ static capu_status take_blocks(capu_context *context, const struct guide *guide)
         if (tensor == NULL || !guide->tensors[i].is_copied) {
             continue;
         }
-        status = swap_reserve_block(context, tensor);
+        status = swap_reserve_block(&context->residency, tensor);
     }
     return status;
 }
@@ -122,11 +122,11 @@ static capu_status clear_stage(capu_context *context, const struct guide *guide)
         if (guide->tensors[i].starts_resident) {
             tensor_list_remove(tensor, RESIDENCY);
         } else {
-            status = pager_evict(context, tensor);
+            status = pager_evict(&context->residency, tensor);
         }
     }
-    while (status == CAPU_OK && departures_any(context)) {
-        status = departures_wait_oldest(context);
+    while (status == CAPU_OK && departures_any(&context->residency)) {
+        status = departures_wait_oldest(&context->residency);
     }
     return status;
 }
@@ -165,13 +165,13 @@ static capu_status bind_pages(capu_context *context, const struct guide *guide)
         return failure_set(&context->failure, CAPU_NO_HOST_MEMORY, "no memory to place a plan");
     }
     context->operands.stamp++;
-    status = pager_make_room(context, missing);
+    status = pager_make_room(&context->residency, missing);
     if (status == CAPU_OK) {
         status = failure_check(&context->failure, pages_take(context->memory.pages, missing, fresh),
                                "taking the plan's pages");
     }
     if (status == CAPU_OK && guide->is_unplaced) {
-        stock_fill(context, fresh, missing);
+        stock_fill(&context->residency, fresh, missing);
         next = missing;
     }
     for (uint32_t page = 0; page < guide->page_count && next < missing && status == CAPU_OK;
@@ -194,7 +194,7 @@ static capu_status map_pages(capu_context *context, const struct guide *guide, u
     capu_status status = CAPU_OK;
 
     if (guide->is_unplaced) {
-        return starts_resident ? stock_take(context, tensor) : CAPU_OK;
+        return starts_resident ? stock_take(&context->residency, tensor) : CAPU_OK;
     }
     for (size_t p = 0; p < tensor->page_count; p++) {
         tensor->pages[p] = context->guided.binding.pages[page_walk_next(&walk)];
@@ -222,7 +222,7 @@ static capu_status map_tensor(capu_context *context, const struct guide *guide, 
     tensor_state_placed(tensor, starts_resident);
     bound->is_arriving = !holds && tensor_is_mapped(tensor) && tensor_on_host(tensor);
     if (bound->is_arriving) {
-        status = swap_in(context, tensor);
+        status = swap_in(&context->residency, tensor);
     }
     return status;
 }
@@ -256,7 +256,7 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
     status = drain(context);
     drained = device_now_ns(context->lanes.device);
     if (status == CAPU_OK) {
-        parked_clear(context);
+        parked_clear(&context->residency);
         status = drain(context);
     }
     if (status == CAPU_OK) {
@@ -276,7 +276,7 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
     }
     if (status != CAPU_OK) {
         context->guided.active = entry;
-        leave_uninstall(context);
+        leave_uninstall(&context->residency);
         return status;
     }
     context->guided.placement++;

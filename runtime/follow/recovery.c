@@ -152,7 +152,7 @@ static capu_status shelter(capu_context *context, struct tensor *tensor)
     if (tensor->state.contents != CONTENTS_DEVICE) {
         return CAPU_OK;
     }
-    return swap_out(context, tensor, true);
+    return swap_out(&context->residency, tensor, true);
 }
 
 static capu_status gather(capu_context *context, const struct guide_op *op)
@@ -198,7 +198,7 @@ static capu_status run_again(capu_context *context, uint32_t number)
     context->residency.uploads.is_held = guide->ops[number].call.kind == CALL_UPLOAD;
     status = gather(context, &guide->ops[number]);
     if (status == CAPU_OK) {
-        status = resident_make_ready(context);
+        status = resident_make_ready(&context->residency);
     }
     if (status == CAPU_OK) {
         status = replay_run(context, guide, number);

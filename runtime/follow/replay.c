@@ -57,7 +57,7 @@ static void forget_outputs(capu_context *context, const struct guide *guide,
 
         if (access->role != CAPU_READ && tensor != NULL) {
             tensor_state_spoiled(tensor);
-            victims_touch(context, tensor);
+            victims_touch(&context->residency, tensor);
         }
     }
     for (uint32_t i = 0; i < op->cleared.count; i++) {
@@ -66,7 +66,7 @@ static void forget_outputs(capu_context *context, const struct guide *guide,
 
         if (tensor != NULL && !tensor_is_managed(tensor)) {
             tensor->version++;
-            contents_forget(context, tensor);
+            contents_forget(&context->residency, tensor);
         }
     }
 }
@@ -92,7 +92,7 @@ static void settle(capu_context *context, const struct guide *guide, uint32_t nu
                                   tensor_is_mapped(tensor) &&
                                       tensor->version ==
                                           context->guided.binding.versions[op->accesses.first + i]);
-            victims_touch(context, tensor);
+            victims_touch(&context->residency, tensor);
         }
     }
     tracker_replay(&context->records, op->call.name, number, start, end);

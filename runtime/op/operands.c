@@ -169,10 +169,10 @@ static void spoil(capu_context *context, const struct access *access)
 
     tensor->version++;
     if (!access->is_read && !access->is_partial) {
-        contents_forget(context, tensor);
+        contents_forget(&context->residency, tensor);
     } else {
-        swap_drop(context, tensor);
-        victims_touch(context, tensor);
+        swap_drop(&context->residency, tensor);
+        victims_touch(&context->residency, tensor);
     }
 }
 
@@ -193,8 +193,8 @@ void operands_abort(capu_context *context, bool is_planned, bool has_written)
         }
     }
     if (is_planned) {
-        leave_guide(
-            context); /* the rest is not as planned; a lost context is reported by the next call */
+        leave_guide(&context->residency); /* the rest is not as planned; a lost context is reported
+                                             by the next call */
     }
 }
 
@@ -275,7 +275,7 @@ static capu_status begin_unplanned(capu_context *context)
     if (status == CAPU_CONTENTS_LOST) {
         planning_note_loss(context);
     }
-    return status != CAPU_OK ? status : resident_make_ready(context);
+    return status != CAPU_OK ? status : resident_make_ready(&context->residency);
 }
 
 capu_status operands_note_visit(capu_context *context, struct tensor *tensor)
@@ -368,14 +368,14 @@ static void settle_access(capu_context *context, const struct access *access,
     tensor->written = end;
     tensor->version++;
     if (access->role == CAPU_SCRATCH) {
-        contents_forget(context, tensor);
+        contents_forget(&context->residency, tensor);
     } else {
         tensor_state_written(tensor);
-        swap_give_block(context, tensor);
-        contents_define(context, tensor);
+        swap_give_block(&context->residency, tensor);
+        contents_define(&context->residency, tensor);
     }
     if (context->settings.is_paging) {
-        victims_touch(context, tensor);
+        victims_touch(&context->residency, tensor);
     }
 }
 

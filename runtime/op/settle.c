@@ -29,7 +29,7 @@ capu_status settle_work(capu_context *context)
     }
     status = settle_records(context);
     if (status == CAPU_OK) {
-        status = departures_reap(context);
+        status = departures_reap(&context->residency);
     }
     if (status != CAPU_OK || context->iteration.is_open) {
         return status;

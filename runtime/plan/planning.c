@@ -101,7 +101,7 @@ bool planning_keep(capu_context *context, struct label_record *label, struct pla
             label_records_add_better(&context->plans.labels, label, old, entry, limit_bytes);
             return true;
         }
-        if (old == context->guided.active && leave_guide(context) != CAPU_OK) {
+        if (old == context->guided.active && leave_guide(&context->residency) != CAPU_OK) {
             return false;
         }
         entry->stage = old->stage + 1;
@@ -518,7 +518,7 @@ static capu_status leave(capu_context *context, uint64_t *change_ns)
 
     lanes_quiesce_all(&context->lanes);
     start = device_now_ns(context->lanes.device);
-    status = leave_guide(context);
+    status = leave_guide(&context->residency);
     *change_ns += device_now_ns(context->lanes.device) - start;
     return status;
 }
@@ -541,7 +541,7 @@ capu_status planning_begin(capu_context *context, struct label_record *label)
         return status;
     }
     if (context->guided.active == NULL) {
-        parked_clear(context);
+        parked_clear(&context->residency);
     }
     if (entry == NULL) {
         return CAPU_OK;
@@ -594,7 +594,7 @@ static capu_status forget_guides(capu_context *context, struct plan_cache *plans
             continue;
         }
         if (entry == context->guided.active) {
-            status = leave_guide(context);
+            status = leave_guide(&context->residency);
         }
         entry->feedback.is_wrong = true; /* recovery may need it until the iteration ends */
         if (status == CAPU_OK && entry->guide != context->guided.owed.guide) {
@@ -705,7 +705,7 @@ void planning_note_loss(capu_context *context)
     struct label_record *label = newest_label(context);
 
     if (context->plans.keeper == NULL || label == NULL || keeps_contents(context, label) ||
-        leave_guide(context) != CAPU_OK) {
+        leave_guide(&context->residency) != CAPU_OK) {
         return;
     }
     label->has_lost = true;

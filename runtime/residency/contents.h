@@ -7,10 +7,12 @@
 
 #include "runtime/tensor/tensors.h"
 
+struct residency;
+
 /* Puts a tensor into the list it belongs to. Pre: it has contents. */
-void contents_define(capu_context *context, struct tensor *tensor);
+void contents_define(struct residency *residency, struct tensor *tensor);
 
 /* Gives up the contents of a tensor, and its host copy with them. */
-void contents_forget(capu_context *context, struct tensor *tensor);
+void contents_forget(struct residency *residency, struct tensor *tensor);
 
 #endif

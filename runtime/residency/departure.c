@@ -1,7 +1,7 @@
 /* Tensors and allocations on their way out, see departure.h. */
 #include "base/assert.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
+#include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"
 #include "runtime/tensor/allocation.h"
@@ -73,89 +73,89 @@ static bool departure_is_past(const struct departure *departure)
 }
 
 /* Unmaps a span and gives its pages back. Pre: all work that touches it has finished. */
-static capu_status release_span(capu_context *context, struct tensor *tensor)
+static capu_status release_span(struct residency *residency, struct tensor *tensor)
 {
     capu_status status;
 
     if (!tensor_is_mapped(tensor)) {
         return CAPU_OK;
     }
-    status = device_unmap(context->lanes.device, tensor->span, tensor->page_count);
+    status = device_unmap(residency->lanes->device, tensor->span, tensor->page_count);
     if (status != CAPU_OK) {
-        return failure_check(&context->failure, status, "unmapping memory");
+        return failure_check(residency->failure, status, "unmapping memory");
     }
-    TRACKER_ADD(&context->records, unmap_count, 1);
-    pages_give(context->memory.pages, tensor->pages, tensor->page_count);
+    TRACKER_ADD(residency->records, unmap_count, 1);
+    pages_give(residency->memory->pages, tensor->pages, tensor->page_count);
     tensor_state_unmapped(tensor);
     return CAPU_OK;
 }
 
-static capu_status release_edges(capu_context *context, struct allocation *allocation)
+static capu_status release_edges(struct residency *residency, struct allocation *allocation)
 {
-    uint64_t page_bytes = pages_bytes_each(context->memory.pages);
+    uint64_t page_bytes = pages_bytes_each(residency->memory->pages);
 
     for (size_t i = 0; allocation->edge_pages != NULL && i < allocation->page_count; i++) {
         unsigned char *address = (unsigned char *)allocation->address + i * page_bytes;
 
         if (allocation->edge_pages[i] != DEVICE_NO_PAGE) {
-            capu_status status = device_unmap(context->lanes.device, address, 1);
+            capu_status status = device_unmap(residency->lanes->device, address, 1);
 
             if (status != CAPU_OK) {
-                return failure_check(&context->failure, status, "unmapping memory");
+                return failure_check(residency->failure, status, "unmapping memory");
             }
-            TRACKER_ADD(&context->records, unmap_count, 1);
-            pages_give(context->memory.pages, &allocation->edge_pages[i], 1);
+            TRACKER_ADD(residency->records, unmap_count, 1);
+            pages_give(residency->memory->pages, &allocation->edge_pages[i], 1);
             allocation->edge_pages[i] = DEVICE_NO_PAGE;
-            context->memory.edge_page_count--;
+            residency->memory->edge_page_count--;
         }
     }
     return CAPU_OK;
 }
 
 /* Unmaps everything that a freed allocation still has mapped. Can be repeated after a failure. */
-static capu_status release_pages(capu_context *context, struct allocation *allocation)
+static capu_status release_pages(struct residency *residency, struct allocation *allocation)
 {
     struct departure *departure = allocation->departure;
 
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         size_t held = tensor_is_mapped(tensor) ? tensor->page_count : 0;
-        capu_status status = release_span(context, tensor);
+        capu_status status = release_span(residency, tensor);
 
         if (status != CAPU_OK) {
             return status;
         }
         if (departure != NULL) {
             departure->page_count -= held;
-            context->residency.departures.leaving_pages -= held;
+            residency->departures.leaving_pages -= held;
         }
     }
-    return release_edges(context, allocation);
+    return release_edges(residency, allocation);
 }
 
-static capu_status departure_end(capu_context *context, struct departure *departure)
+static capu_status departure_end(struct residency *residency, struct departure *departure)
 {
     struct allocation *allocation = departure->allocation;
-    capu_status status = departure->tensor != NULL ? release_span(context, departure->tensor)
-                                                   : release_pages(context, allocation);
+    capu_status status = departure->tensor != NULL ? release_span(residency, departure->tensor)
+                                                   : release_pages(residency, allocation);
     bool rests;
 
     if (status != CAPU_OK) {
         return status;
     }
-    departure_cancel(&context->residency.departures, departure);
+    departure_cancel(&residency->departures, departure);
     if (allocation != NULL) {
-        rests =
-            context->iteration.is_open && allocation->freed_iteration == context->iteration.number;
-        ranges_give(context->memory.ranges, allocation->address, allocation->page_count, rests);
-        allocation_destroy(&context->memory, allocation, context->iteration.is_open);
+        rests = residency->iteration->is_open &&
+                allocation->freed_iteration == residency->iteration->number;
+        ranges_give(residency->memory->ranges, allocation->address, allocation->page_count, rests);
+        allocation_destroy(residency->memory, allocation, residency->iteration->is_open);
     }
     return CAPU_OK;
 }
 
-static capu_status reap_queue(capu_context *context, struct departure_queue *queue)
+static capu_status reap_queue(struct residency *residency, struct departure_queue *queue)
 {
     while (queue->head != NULL && departure_is_past(queue->head)) {
-        capu_status status = departure_end(context, queue->head);
+        capu_status status = departure_end(residency, queue->head);
 
         if (status != CAPU_OK) {
             return status;
@@ -164,58 +164,57 @@ static capu_status reap_queue(capu_context *context, struct departure_queue *que
     return CAPU_OK;
 }
 
-capu_status departures_reap(capu_context *context)
+capu_status departures_reap(struct residency *residency)
 {
-    capu_status status = reap_queue(context, &context->residency.departures.leaving);
+    capu_status status = reap_queue(residency, &residency->departures.leaving);
 
-    return status != CAPU_OK ? status : reap_queue(context, &context->residency.departures.copying);
+    return status != CAPU_OK ? status : reap_queue(residency, &residency->departures.copying);
 }
 
-capu_status departure_wait(capu_context *context, struct departure *departure)
+capu_status departure_wait(struct residency *residency, struct departure *departure)
 {
-    uint64_t start = device_now_ns(context->lanes.device);
+    uint64_t start = device_now_ns(residency->lanes->device);
 
     for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
         capu_status status = lane_wait(departure->after[i]);
 
         if (status != CAPU_OK) {
-            return failure_check(&context->failure, status, "waiting for an eviction");
+            return failure_check(residency->failure, status, "waiting for an eviction");
         }
     }
-    traffic_host_waited(&context->records, start);
-    context->operands.has_waited = true;
-    return departure_end(context, departure);
+    traffic_host_waited(residency->records, start);
+    residency->operands->has_waited = true;
+    return departure_end(residency, departure);
 }
 
-capu_status departures_wait_oldest(capu_context *context)
+capu_status departures_wait_oldest(struct residency *residency)
 {
-    const struct departure_queue *copying = &context->residency.departures.copying;
-    const struct departure_queue *leaving = &context->residency.departures.leaving;
+    const struct departure_queue *copying = &residency->departures.copying;
+    const struct departure_queue *leaving = &residency->departures.leaving;
     const struct departure_queue *queue = leaving;
 
-    ASSERT(departures_any(context));
+    ASSERT(departures_any(residency));
     if (leaving->head == NULL ||
         (copying->head != NULL && copying->head->order < leaving->head->order)) {
         queue = copying;
     }
-    return departure_wait(context, queue->head);
+    return departure_wait(residency, queue->head);
 }
 
-bool departures_any(const capu_context *context)
+bool departures_any(const struct residency *residency)
 {
-    return context->residency.departures.leaving.head != NULL ||
-           context->residency.departures.copying.head != NULL;
+    return residency->departures.leaving.head != NULL || residency->departures.copying.head != NULL;
 }
 
-capu_status departure_reserve(capu_context *context)
+capu_status departure_reserve(struct residency *residency)
 {
-    struct departure *departure = departure_take(&context->residency.departures);
+    struct departure *departure = departure_take(&residency->departures);
 
     if (departure == NULL) {
-        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
+        return failure_set(residency->failure, CAPU_NO_HOST_MEMORY,
                            "no memory to note a freed allocation");
     }
-    departure_recycle(&context->residency.departures, departure);
+    departure_recycle(&residency->departures, departure);
     return CAPU_OK;
 }
 
@@ -236,93 +235,93 @@ static void keep_later(struct departure *departure, struct lane_position positio
     }
 }
 
-static bool waits_for_copy_out(const capu_context *context, const struct departure *departure)
+static bool waits_for_copy_out(const struct residency *residency, const struct departure *departure)
 {
     bool waits = false;
 
     for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
-        waits = waits || departure->after[i].lane == &context->lanes.d2h;
+        waits = waits || departure->after[i].lane == &residency->lanes->d2h;
     }
     return waits;
 }
 
-void departure_bury(capu_context *context, struct allocation *allocation, struct lane_position used)
+void departure_bury(struct residency *residency, struct allocation *allocation,
+                    struct lane_position used)
 {
-    struct departure *departure = departure_take(&context->residency.departures);
+    struct departure *departure = departure_take(&residency->departures);
 
     ASSERT(departure != NULL && allocation->departure == NULL);
     departure->allocation = allocation;
     keep_later(departure, used);
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         if (tensor->state.departure != NULL) {
-            departure_cancel(&context->residency.departures, tensor->state.departure);
+            departure_cancel(&residency->departures, tensor->state.departure);
         }
-        swap_drop(context, tensor);
+        swap_drop(residency, tensor);
         tensor_list_remove(tensor, RESIDENCY);
         keep_later(departure, tensor->left);
         keep_later(departure, tensor->ready);
         departure->page_count += tensor_is_mapped(tensor) ? tensor->page_count : 0;
     }
     allocation->departure = departure;
-    departure_append(&context->residency.departures,
-                     waits_for_copy_out(context, departure)
-                         ? &context->residency.departures.copying
-                         : &context->residency.departures.leaving,
+    departure_append(&residency->departures,
+                     waits_for_copy_out(residency, departure) ? &residency->departures.copying
+                                                              : &residency->departures.leaving,
                      departure);
 }
 
-void departure_unbury(capu_context *context, struct allocation *allocation)
+void departure_unbury(struct residency *residency, struct allocation *allocation)
 {
-    departure_cancel(&context->residency.departures, allocation->departure);
-    victims_touch(context, allocation->first);
+    departure_cancel(&residency->departures, allocation->departure);
+    victims_touch(residency, allocation->first);
 }
 
-capu_status departure_wait_buried(capu_context *context, struct allocation *allocation)
+capu_status departure_wait_buried(struct residency *residency, struct allocation *allocation)
 {
-    return departure_wait(context, allocation->departure);
+    return departure_wait(residency, allocation->departure);
 }
 
 /* Ends a departure even if the device fails: its structs are freed here, and its pages when the
    device is destroyed. */
-static void departure_force(capu_context *context, struct departure *departure)
+static void departure_force(struct residency *residency, struct departure *departure)
 {
     struct allocation *allocation = departure->allocation;
 
     for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
         lane_wait(departure->after[i]);
     }
-    if (departure_end(context, departure) != CAPU_OK) {
-        departure_cancel(&context->residency.departures, departure);
+    if (departure_end(residency, departure) != CAPU_OK) {
+        departure_cancel(&residency->departures, departure);
         if (allocation != NULL) {
-            allocation_destroy(&context->memory, allocation, context->iteration.is_open);
+            allocation_destroy(residency->memory, allocation, residency->iteration->is_open);
         }
     }
 }
 
-void departure_abandon(capu_context *context, struct allocation *allocation)
+void departure_abandon(struct residency *residency, struct allocation *allocation)
 {
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         if (tensor->state.departure != NULL) {
-            departure_cancel(&context->residency.departures, tensor->state.departure);
+            departure_cancel(&residency->departures, tensor->state.departure);
         }
-        swap_drop(context, tensor);
+        swap_drop(residency, tensor);
         tensor_list_remove(tensor, RESIDENCY);
         tensor_list_remove(tensor, CONTENTS);
-        tensors_remove(&context->memory.tensors, tensor);
+        tensors_remove(&residency->memory->tensors, tensor);
     }
-    release_pages(context, allocation);
-    allocation_destroy(&context->memory, allocation, context->iteration.is_open);
+    release_pages(residency, allocation);
+    allocation_destroy(residency->memory, allocation, residency->iteration->is_open);
 }
 
-void departures_finish(capu_context *context)
+void departures_finish(struct residency *residency)
 {
-    struct departures *departures = &context->residency.departures;
+    struct departures *departures = &residency->departures;
 
     while (departures->leaving.head != NULL) {
-        departure_force(context, departures->leaving.head);
+        departure_force(residency, departures->leaving.head);
     }
     while (departures->copying.head != NULL) {
-        departure_force(context, departures->copying.head);
+        departure_force(residency, departures->copying.head);
     }
     while (departures->spare != NULL) {
         struct departure *next = departures->spare->next;

@@ -17,6 +17,7 @@
 #include "runtime/tensor/tensors.h"
 
 struct departure_queue;
+struct residency;
 
 /* A tensor's span, or a freed allocation. */
 struct departure {
@@ -55,34 +56,34 @@ void departure_append(struct departures *departures, struct departure_queue *que
 void departure_cancel(struct departures *departures, struct departure *departure);
 
 /* Waits for one departure and ends it. */
-capu_status departure_wait(capu_context *context, struct departure *departure);
+capu_status departure_wait(struct residency *residency, struct departure *departure);
 
 /* Whether anything departs; and waits for the departure that was queued first. Pre: there is one.
  */
-bool departures_any(const capu_context *context);
-capu_status departures_wait_oldest(capu_context *context);
+bool departures_any(const struct residency *residency);
+capu_status departures_wait_oldest(struct residency *residency);
 
 /* Ends the departures whose positions have passed. Does not wait. */
-capu_status departures_reap(capu_context *context);
+capu_status departures_reap(struct residency *residency);
 
 /* Makes sure that the next departure_bury cannot fail. NO_HOST_MEMORY. */
-capu_status departure_reserve(capu_context *context);
+capu_status departure_reserve(struct residency *residency);
 
 /* Starts the departure of a freed allocation whose last use ends at `used`. Pre: departure_reserve.
  */
-void departure_bury(capu_context *context, struct allocation *allocation,
+void departure_bury(struct residency *residency, struct allocation *allocation,
                     struct lane_position used);
 
 /* Takes a buried allocation back to serve as a new one of the same address and size. It keeps its
    pages; its tensor is undefined. */
-void departure_unbury(capu_context *context, struct allocation *allocation);
+void departure_unbury(struct residency *residency, struct allocation *allocation);
 
 /* Waits for a buried allocation's departure and ends it. */
-capu_status departure_wait_buried(capu_context *context, struct allocation *allocation);
+capu_status departure_wait_buried(struct residency *residency, struct allocation *allocation);
 
 /* For destroying a context, when all work has finished: the first ends every departure, the second
    frees an allocation that is still alive. Neither stops at a failure of the device. */
-void departures_finish(capu_context *context);
-void departure_abandon(capu_context *context, struct allocation *allocation);
+void departures_finish(struct residency *residency);
+void departure_abandon(struct residency *residency, struct allocation *allocation);
 
 #endif

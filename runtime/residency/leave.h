@@ -12,13 +12,15 @@
 
 #include "capuchin/context.h"
 
+struct residency;
+
 /* Leaves the active guide, if there is one; inside an iteration recovery begins. Waits for all
    work. */
-capu_status leave_guide(capu_context *context);
+capu_status leave_guide(struct residency *residency);
 
 /* Uninstalls the active guide: tensors that hold their pages keep them as their own, and so do
    those that gave them up if their contents are still there. No guide is active afterwards, even if
    the device fails. Pre: a guide is active. */
-capu_status leave_uninstall(capu_context *context);
+capu_status leave_uninstall(struct residency *residency);
 
 #endif

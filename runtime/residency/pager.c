@@ -3,37 +3,38 @@
 
 #include "base/assert.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/residency/leave.h"
+#include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"
 #include "runtime/strict/strict.h"
 #include "runtime/tensor/order.h"
 
-capu_status pager_evict(capu_context *context, struct tensor *tensor)
+capu_status pager_evict(struct residency *residency, struct tensor *tensor)
 {
-    struct departure *departure = departure_take(&context->residency.departures);
+    struct departure *departure = departure_take(&residency->departures);
     bool is_copied = !tensor_is_empty(tensor) && !tensor_on_host(tensor);
     uint32_t method = tensor_is_empty(tensor)               ? CAPU_METHOD_EMPTY
                       : is_copied || tensor->state.is_saved ? CAPU_METHOD_SWAP
                                                             : CAPU_METHOD_CLEAN;
-    struct departure_queue *queue = &context->residency.departures.leaving;
+    struct departure_queue *queue = &residency->departures.leaving;
     capu_status status;
 
     ASSERT(tensor->state.pages == PAGES_OWN);
     if (departure == NULL) {
-        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY, "no memory to note an eviction");
+        return failure_set(residency->failure, CAPU_NO_HOST_MEMORY,
+                           "no memory to note an eviction");
     }
     if (is_copied) {
-        status = swap_out(context, tensor, true);
+        status = swap_out(residency, tensor, true);
         if (status != CAPU_OK) {
-            departure_recycle(&context->residency.departures, departure);
+            departure_recycle(&residency->departures, departure);
             return status;
         }
-        queue = &context->residency.departures.copying;
+        queue = &residency->departures.copying;
     }
     if (method != CAPU_METHOD_SWAP) {
-        traffic_dropped(&context->records, tensor, method);
+        traffic_dropped(residency->records, tensor, method);
     }
     departure->tensor = tensor;
     departure->page_count = tensor->page_count;
@@ -42,190 +43,191 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     departure->after[2] = tensor->ready;
     tensor_state_leaves(tensor, departure);
     tensor_list_remove(tensor, RESIDENCY);
-    departure_append(&context->residency.departures, queue, departure);
-    tracker_evicted(&context->records, tensor, method);
-    return strict_is_on(&context->settings) ? departure_wait(context, departure) : CAPU_OK;
+    departure_append(&residency->departures, queue, departure);
+    tracker_evicted(residency->records, tensor, method);
+    return strict_is_on(residency->settings) ? departure_wait(residency, departure) : CAPU_OK;
 }
 
 /* Gives back the pages of empty slabs, after the work that used them: of all, or of those that the
    program has not needed for a while. False: none. */
-static bool trim_slabs(capu_context *context, bool is_all, capu_status *status)
+static bool trim_slabs(struct residency *residency, bool is_all, capu_status *status)
 {
     if (!is_all &&
-        slabs_page_count(context->memory.slabs) <= slabs_kept_count(context->memory.slabs)) {
+        slabs_page_count(residency->memory->slabs) <= slabs_kept_count(residency->memory->slabs)) {
         return false;
     }
-    *status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
+    *status = failure_check(residency->failure, lane_synchronize(&residency->lanes->compute),
                             "waiting for the last use of small tensors");
-    return *status == CAPU_OK && slabs_trim(context->memory.slabs, is_all) > 0;
+    return *status == CAPU_OK && slabs_trim(residency->memory->slabs, is_all) > 0;
 }
 
-capu_status pager_leave_guide_for(capu_context *context, size_t page_count)
+capu_status pager_leave_guide_for(struct residency *residency, size_t page_count)
 {
-    return context->guided.active != NULL && pages_available(context->memory.pages) < page_count
-               ? leave_guide(context)
+    return residency->guided->active != NULL &&
+                   pages_available(residency->memory->pages) < page_count
+               ? leave_guide(residency)
                : CAPU_OK;
 }
 
-capu_status pager_make_room(capu_context *context, size_t page_count)
+capu_status pager_make_room(struct residency *residency, size_t page_count)
 {
-    capu_status status = pager_leave_guide_for(context, page_count);
+    capu_status status = pager_leave_guide_for(residency, page_count);
 
-    while (status == CAPU_OK && pages_available(context->memory.pages) < page_count) {
+    while (status == CAPU_OK && pages_available(residency->memory->pages) < page_count) {
         struct tensor *victim = NULL;
 
-        status = departures_reap(context);
-        if (status != CAPU_OK || pages_available(context->memory.pages) >= page_count) {
+        status = departures_reap(residency);
+        if (status != CAPU_OK || pages_available(residency->memory->pages) >= page_count) {
             break;
         }
-        if (trim_slabs(context, false, &status) || status != CAPU_OK) {
+        if (trim_slabs(residency, false, &status) || status != CAPU_OK) {
             continue;
         }
-        if (pages_available(context->memory.pages) + context->residency.departures.leaving_pages <
+        if (pages_available(residency->memory->pages) + residency->departures.leaving_pages <
             page_count) {
-            victim = victims_choose(context);
+            victim = victims_choose(residency);
         }
         if (victim != NULL) {
-            status = pager_evict(context, victim);
-        } else if (departures_any(context)) {
-            status = departures_wait_oldest(context);
-        } else if (!trim_slabs(context, true, &status) && status == CAPU_OK) {
-            status = failure_set(&context->failure, CAPU_OVER_BUDGET,
+            status = pager_evict(residency, victim);
+        } else if (departures_any(residency)) {
+            status = departures_wait_oldest(residency);
+        } else if (!trim_slabs(residency, true, &status) && status == CAPU_OK) {
+            status = failure_set(residency->failure, CAPU_OVER_BUDGET,
                                  "%zu more pages are needed, and nothing is left to evict: "
                                  "%zu of %zu pages are always resident",
-                                 page_count - pages_available(context->memory.pages),
-                                 memory_fixed_pages(&context->memory),
-                                 pages_limit(context->memory.pages));
+                                 page_count - pages_available(residency->memory->pages),
+                                 memory_fixed_pages(residency->memory),
+                                 pages_limit(residency->memory->pages));
         }
     }
     return status;
 }
 
-void pager_claim(capu_context *context, struct tensor *tensor)
+void pager_claim(struct residency *residency, struct tensor *tensor)
 {
     if (tensor->state.departure != NULL) {
-        departure_cancel(&context->residency.departures, tensor->state.departure);
+        departure_cancel(&residency->departures, tensor->state.departure);
     }
-    victims_touch(context, tensor);
+    victims_touch(residency, tensor);
 }
 
 /* Takes pages for a span. The device may have fewer than the budget, because other programs use it,
    and that is known only when it refuses one. Then room is made among those that there are. */
-static capu_status take_pages(capu_context *context, struct tensor *tensor)
+static capu_status take_pages(struct residency *residency, struct tensor *tensor)
 {
-    capu_status status = pages_take(context->memory.pages, tensor->page_count, tensor->pages);
+    capu_status status = pages_take(residency->memory->pages, tensor->page_count, tensor->pages);
 
     if (status == CAPU_OVER_BUDGET) {
-        status = pager_make_room(context, tensor->page_count);
+        status = pager_make_room(residency, tensor->page_count);
         if (status != CAPU_OK) {
             return status;
         }
-        status = pages_take(context->memory.pages, tensor->page_count, tensor->pages);
+        status = pages_take(residency->memory->pages, tensor->page_count, tensor->pages);
     }
-    return failure_check(&context->failure, status, "taking device memory");
+    return failure_check(residency->failure, status, "taking device memory");
 }
 
 /* Maps new pages to a span. */
-static capu_status map_span(capu_context *context, struct tensor *tensor)
+static capu_status map_span(struct residency *residency, struct tensor *tensor)
 {
-    capu_status status = take_pages(context, tensor);
+    capu_status status = take_pages(residency, tensor);
 
     if (status != CAPU_OK) {
         return status;
     }
-    status = device_map(context->lanes.device, tensor->span, tensor->pages, tensor->page_count);
+    status = device_map(residency->lanes->device, tensor->span, tensor->pages, tensor->page_count);
     if (status != CAPU_OK) {
-        pages_give(context->memory.pages, tensor->pages, tensor->page_count);
-        return failure_check(&context->failure, status, "mapping device memory");
+        pages_give(residency->memory->pages, tensor->pages, tensor->page_count);
+        return failure_check(residency->failure, status, "mapping device memory");
     }
-    TRACKER_ADD(&context->records, map_count, 1);
+    TRACKER_ADD(residency->records, map_count, 1);
     tensor_state_mapped(tensor);
-    timeline_log_take(&context->records, tensor);
+    timeline_log_take(residency->records, tensor);
     return CAPU_OK;
 }
 
-static capu_status fill_span(capu_context *context, struct tensor *tensor, unsigned char byte)
+static capu_status fill_span(struct residency *residency, struct tensor *tensor, unsigned char byte)
 {
-    capu_status status = order_access(&context->lanes.compute, tensor, CAPU_WRITE);
+    capu_status status = order_access(&residency->lanes->compute, tensor, CAPU_WRITE);
 
     if (status == CAPU_OK) {
-        status = device_fill(context->lanes.device, context->lanes.compute.stream, tensor->span,
-                             byte, tensor->span_bytes);
+        status = device_fill(residency->lanes->device, residency->lanes->compute.stream,
+                             tensor->span, byte, tensor->span_bytes);
     }
     if (status == CAPU_OK) {
-        status = tracker_mark_end(&context->records, &tensor->written);
+        status = tracker_mark_end(residency->records, &tensor->written);
     }
     if (status == CAPU_OK) {
         order_used(tensor, tensor->written);
     }
     if (status != CAPU_OK) {
-        lanes_quiesce(&context->lanes,
-                      &context->lanes.compute); /* no position says when the fill has finished */
+        lanes_quiesce(residency->lanes,
+                      &residency->lanes->compute); /* no position says when the fill has finished */
     }
-    return failure_check(&context->failure, status, "filling device memory");
+    return failure_check(residency->failure, status, "filling device memory");
 }
 
 /* Fills the known zeros of a tensor into its pages. It is an op of its own in the record. */
-static capu_status materialise_zeros(capu_context *context, struct tensor *tensor)
+static capu_status materialise_zeros(struct residency *residency, struct tensor *tensor)
 {
     capu_operand operand = capu_operand_of(tensor->span, tensor->span_bytes, CAPU_WRITE);
     struct call call = {.kind = CALL_FILL,
                         .name = "capu_zero",
-                        .is_once =
-                            tensor->zeroed == 0 || tensor->zeroed + 1 < context->iteration.number,
+                        .is_once = tensor->zeroed == 0 ||
+                                   tensor->zeroed + 1 < residency->iteration->number,
                         .is_replayable = true,
                         .operands = &operand,
                         .operand_count = 1};
     struct lane_position start;
-    capu_status status = tracker_mark_begin(&context->records, &start);
+    capu_status status = tracker_mark_begin(residency->records, &start);
     size_t op;
 
     if (status != CAPU_OK) {
-        return failure_check(&context->failure, status, "marking the compute stream");
+        return failure_check(residency->failure, status, "marking the compute stream");
     }
-    status = fill_span(context, tensor, 0);
+    status = fill_span(residency, tensor, 0);
     if (status != CAPU_OK) {
         return status;
     }
-    op = tracker_op(&context->records, &call, true);
-    tracker_access(&context->records, tensor, CAPU_WRITE);
-    tracker_marks(&context->records, op, &call, start, tensor->used);
+    op = tracker_op(residency->records, &call, true);
+    tracker_access(residency->records, tensor, CAPU_WRITE);
+    tracker_marks(residency->records, op, &call, start, tensor->used);
     tensor_state_filled(tensor);
     return CAPU_OK;
 }
 
 /* Starts the copy back. Accesses follow it (order.h). */
-static capu_status fetch(capu_context *context, struct tensor *tensor)
+static capu_status fetch(struct residency *residency, struct tensor *tensor)
 {
-    capu_status status =
-        failure_check(&context->failure, order_all(&context->lanes.h2d, tensor), "ordering a copy");
+    capu_status status = failure_check(
+        residency->failure, order_all(&residency->lanes->h2d, tensor), "ordering a copy");
 
     if (status == CAPU_OK) {
-        status = swap_in(context, tensor);
+        status = swap_in(residency, tensor);
     }
-    context->operands.has_waited = context->operands.has_waited || status == CAPU_OK;
+    residency->operands->has_waited = residency->operands->has_waited || status == CAPU_OK;
     return status;
 }
 
-capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs_contents)
+capu_status pager_bring(struct residency *residency, struct tensor *tensor, bool needs_contents)
 {
     capu_status status = CAPU_OK;
 
     if (!tensor_is_mapped(tensor)) {
-        ASSERT(pages_available(context->memory.pages) >= tensor->page_count);
-        status = map_span(context, tensor);
-        if (status == CAPU_OK && strict_is_on(&context->settings)) {
-            status = fill_span(context, tensor, STRICT_POISON);
+        ASSERT(pages_available(residency->memory->pages) >= tensor->page_count);
+        status = map_span(residency, tensor);
+        if (status == CAPU_OK && strict_is_on(residency->settings)) {
+            status = fill_span(residency, tensor, STRICT_POISON);
         }
     }
     if (status == CAPU_OK && needs_contents && tensor_is_zero(tensor)) {
-        status = materialise_zeros(context, tensor);
+        status = materialise_zeros(residency, tensor);
     } else if (status == CAPU_OK && needs_contents && tensor_is_defined(tensor) &&
                !tensor_on_device(tensor)) {
-        status = fetch(context, tensor);
+        status = fetch(residency, tensor);
     } else if (status == CAPU_OK && !needs_contents && tensor->state.contents == CONTENTS_HOST) {
-        context->records.traffic.totals.overwritten_bytes += tensor->span_bytes;
+        residency->records->traffic.totals.overwritten_bytes += tensor->span_bytes;
     }
-    victims_touch(context, tensor);
+    victims_touch(residency, tensor);
     return status;
 }

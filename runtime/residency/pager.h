@@ -13,26 +13,28 @@
 
 #include "runtime/tensor/tensors.h"
 
+struct residency;
+
 /*
  * Makes `page_count` pages available by evicting tensors that are not operands of the current op
  * (tensor.in_op). OVER_BUDGET: operands and always-resident pages leave too little.
  * HOST_OVER_BUDGET, NO_HOST_MEMORY: there is nowhere to evict to. Nothing is lost on failure.
  */
-capu_status pager_make_room(capu_context *context, size_t page_count);
+capu_status pager_make_room(struct residency *residency, size_t page_count);
 
 /* Leaves the active guide if fewer pages than these are available: it keeps its own as long as it
    is active. pager_make_room begins with this. */
-capu_status pager_leave_guide_for(capu_context *context, size_t page_count);
+capu_status pager_leave_guide_for(struct residency *residency, size_t page_count);
 
 /* Makes a tensor's span resident, with its contents if they are needed: the compute lane then waits
    for them. Pre: pager_make_room for its pages. */
-capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs_contents);
+capu_status pager_bring(struct residency *residency, struct tensor *tensor, bool needs_contents);
 
 /* Starts a tensor's departure, after a copy out if its contents need one. Pre: PAGES_OWN. */
-capu_status pager_evict(capu_context *context, struct tensor *tensor);
+capu_status pager_evict(struct residency *residency, struct tensor *tensor);
 
 /* Keeps an operand of the current op resident: cancels its departure if it is leaving, and makes it
    the most recently used. */
-void pager_claim(capu_context *context, struct tensor *tensor);
+void pager_claim(struct residency *residency, struct tensor *tensor);
 
 #endif

@@ -2,20 +2,20 @@
 #include "runtime/residency/parked.h"
 
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/residency/contents.h"
+#include "runtime/residency/residency.h"
 #include "runtime/tensor/allocation.h"
 
-void parked_add(capu_context *context, struct allocation *allocation)
+void parked_add(struct residency *residency, struct allocation *allocation)
 {
     allocation->is_parked = true;
-    allocation->next_parked = context->residency.parked;
-    context->residency.parked = allocation;
+    allocation->next_parked = residency->parked;
+    residency->parked = allocation;
 }
 
-void parked_remove(capu_context *context, struct allocation *allocation)
+void parked_remove(struct residency *residency, struct allocation *allocation)
 {
-    struct allocation **at = &context->residency.parked;
+    struct allocation **at = &residency->parked;
 
     while (*at != allocation) {
         at = &(*at)->next_parked;
@@ -24,61 +24,60 @@ void parked_remove(capu_context *context, struct allocation *allocation)
     allocation->is_parked = false;
 }
 
-capu_status parked_create(capu_context *context, const void *address, uint64_t bytes,
+capu_status parked_create(struct residency *residency, const void *address, uint64_t bytes,
                           size_t page_count, struct allocation **out)
 {
     void *at = (void *)(uintptr_t)address;
-    capu_status status = ranges_take_at(context->memory.ranges, at, page_count);
+    capu_status status = ranges_take_at(residency->memory->ranges, at, page_count);
 
     if (status != CAPU_OK) {
-        return failure_set(&context->failure, CAPU_NOT_READY, "the addresses at %p are in use",
+        return failure_set(residency->failure, CAPU_NOT_READY, "the addresses at %p are in use",
                            address);
     }
-    status = allocation_create(&context->memory, at, bytes, page_count, out);
+    status = allocation_create(residency->memory, at, bytes, page_count, out);
     if (status != CAPU_OK) {
-        ranges_give(context->memory.ranges, at, page_count, false);
-        return failure_set(&context->failure, status, "no memory to note an allocation");
+        ranges_give(residency->memory->ranges, at, page_count, false);
+        return failure_set(residency->failure, status, "no memory to note an allocation");
     }
-    tensors_remove(&context->memory.tensors, (*out)->first);
+    tensors_remove(&residency->memory->tensors, (*out)->first);
     (*out)->is_freed = true;
-    parked_add(context, *out);
+    parked_add(residency, *out);
     return CAPU_OK;
 }
 
 /* Starts the departure of a freed allocation that was parked. Pre: departure_reserve. */
-static void depart(capu_context *context, struct allocation *allocation)
+static void depart(struct residency *residency, struct allocation *allocation)
 {
     struct lane_position used = {0};
 
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        contents_forget(context, tensor);
+        contents_forget(residency, tensor);
         used = tensor->used.sequence > used.sequence ? tensor->used : used;
     }
     if (allocation->edge_pages != NULL) {
-        used = lane_promise(
-            &context->lanes
-                 .compute); /* replays may have written small tensors after they were freed */
+        /* Replays may have written small tensors after they were freed. */
+        used = lane_promise(&residency->lanes->compute);
     }
-    departure_bury(context, allocation, used);
+    departure_bury(residency, allocation, used);
 }
 
-bool parked_is_in_use(const capu_context *context, const struct allocation *allocation)
+bool parked_is_in_use(const struct residency *residency, const struct allocation *allocation)
 {
-    return context->iteration.is_open && allocation->freed_iteration == context->iteration.number;
+    return residency->iteration->is_open &&
+           allocation->freed_iteration == residency->iteration->number;
 }
 
-void parked_clear(capu_context *context)
+void parked_clear(struct residency *residency)
 {
     struct allocation *next;
 
-    for (struct allocation *allocation = context->residency.parked; allocation != NULL;
-         allocation = next) {
+    for (struct allocation *allocation = residency->parked; allocation != NULL; allocation = next) {
         next = allocation->next_parked;
         /* Without host memory for its departure it stays parked, and the next call tries again. */
-        if (!tensor_is_placed(allocation->first) && !parked_is_in_use(context, allocation) &&
-            departure_reserve(context) == CAPU_OK) {
-            parked_remove(context, allocation);
-            depart(context, allocation);
+        if (!tensor_is_placed(allocation->first) && !parked_is_in_use(residency, allocation) &&
+            departure_reserve(residency) == CAPU_OK) {
+            parked_remove(residency, allocation);
+            depart(residency, allocation);
         }
     }
 }

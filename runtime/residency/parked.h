@@ -13,20 +13,22 @@
 
 #include "runtime/tensor/tensors.h"
 
+struct residency;
+
 /* Parks a freed allocation of the active guide, and takes it back for the user. */
-void parked_add(capu_context *context, struct allocation *allocation);
-void parked_remove(capu_context *context, struct allocation *allocation);
+void parked_add(struct residency *residency, struct allocation *allocation);
+void parked_remove(struct residency *residency, struct allocation *allocation);
 
 /* Creates a parked allocation for one that an iteration is going to ask for, at the address that it
    had before. It is unmapped and cannot be found by address. NOT_READY: the addresses are taken.
    NO_HOST_MEMORY. */
-capu_status parked_create(capu_context *context, const void *address, uint64_t bytes,
+capu_status parked_create(struct residency *residency, const void *address, uint64_t bytes,
                           size_t page_count, struct allocation **out);
 
 /* Whether the iteration under way may still need an allocation that the user has freed. */
-bool parked_is_in_use(const capu_context *context, const struct allocation *allocation);
+bool parked_is_in_use(const struct residency *residency, const struct allocation *allocation);
 
 /* Starts the departure of parked allocations that the active guide does not have. */
-void parked_clear(capu_context *context);
+void parked_clear(struct residency *residency);
 
 #endif

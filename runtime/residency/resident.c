@@ -3,19 +3,19 @@
 
 #include "base/size_text.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/residency/pager.h"
+#include "runtime/residency/residency.h"
 #include "runtime/tensor/access.h"
 #include "runtime/tensor/order.h"
 
 #include <stdio.h>
 
 /* Says so if few small tensors keep many pages. */
-static const char *explain_slabs(const capu_context *context, char *text, size_t bytes)
+static const char *explain_slabs(const struct residency *residency, char *text, size_t bytes)
 {
-    uint64_t page_bytes = pages_bytes_each(context->memory.pages);
-    uint64_t kept_bytes = slabs_used_count(context->memory.slabs) * page_bytes;
-    uint64_t used_bytes = slabs_used_bytes(context->memory.slabs);
+    uint64_t page_bytes = pages_bytes_each(residency->memory->pages);
+    uint64_t kept_bytes = slabs_used_count(residency->memory->slabs) * page_bytes;
+    uint64_t used_bytes = slabs_used_bytes(residency->memory->slabs);
 
     text[0] = '\0';
     if (kept_bytes > page_bytes && used_bytes < kept_bytes / 2) {
@@ -25,57 +25,58 @@ static const char *explain_slabs(const capu_context *context, char *text, size_t
     return text;
 }
 
-static capu_status fail_budget(capu_context *context, size_t pages, size_t operand_pages)
+static capu_status fail_budget(struct residency *residency, size_t pages, size_t operand_pages)
 {
-    uint64_t page_bytes = pages_bytes_each(context->memory.pages);
+    uint64_t page_bytes = pages_bytes_each(residency->memory->pages);
     char slabs[200];
 
-    return failure_set(&context->failure, CAPU_OVER_BUDGET,
+    return failure_set(residency->failure, CAPU_OVER_BUDGET,
                        "op '%s' needs %s of device memory at once (%s for its operands, %s always "
                        "resident%s), and the budget is %s: raise it, or split the op",
-                       context->operands.name, size_text(pages * page_bytes).text,
+                       residency->operands->name, size_text(pages * page_bytes).text,
                        size_text(operand_pages * page_bytes).text,
                        size_text((pages - operand_pages) * page_bytes).text,
-                       explain_slabs(context, slabs, sizeof(slabs)),
-                       size_text(context->settings.config.budget_bytes).text);
+                       explain_slabs(residency, slabs, sizeof(slabs)),
+                       size_text(residency->settings->config.budget_bytes).text);
 }
 
 /* The operands together must fit next to what is always resident. */
-static inline capu_status check_budget(capu_context *context, size_t operand_pages)
+static inline capu_status check_budget(struct residency *residency, size_t operand_pages)
 {
-    size_t pages = operand_pages + memory_fixed_pages(&context->memory);
+    size_t pages = operand_pages + memory_fixed_pages(residency->memory);
 
-    return pages <= pages_limit(context->memory.pages) ? CAPU_OK
-                                                       : fail_budget(context, pages, operand_pages);
+    return pages <= pages_limit(residency->memory->pages)
+               ? CAPU_OK
+               : fail_budget(residency, pages, operand_pages);
 }
 
 /* Makes every operand resident. Zeros are filled in before other contents are copied back, so that
    the ops of the record are in the order of the work. */
-static capu_status make_resident(capu_context *context)
+static capu_status make_resident(struct residency *residency)
 {
-    struct operands *operands = &context->operands;
+    struct operands *operands = residency->operands;
     size_t operand_pages = 0;
     size_t missing = 0;
-    bool is_complete = context->settings.is_paging;
+    bool is_complete = residency->settings->is_paging;
     capu_status status;
 
     for (size_t i = 0; i < operands->access_count; i++) {
         struct tensor *tensor = operands->accesses[i].tensor;
 
         operand_pages += tensor->page_count;
-        if (context->settings.is_paging && tensor->page_count > 0) {
-            pager_claim(context, tensor);
+        if (residency->settings->is_paging && tensor->page_count > 0) {
+            pager_claim(residency, tensor);
             missing += tensor_is_mapped(tensor) ? 0 : tensor->page_count;
             is_complete = is_complete && tensor_on_device(tensor);
         }
     }
-    status = check_budget(context, operand_pages);
+    status = check_budget(residency, operand_pages);
     if (is_complete) {
         return status; /* all are resident, and claimed in order */
     }
-    traffic_wait_begin(&context->records);
+    traffic_wait_begin(residency->records);
     if (status == CAPU_OK && missing > 0) {
-        status = pager_make_room(context, missing);
+        status = pager_make_room(residency, missing);
     }
     for (size_t pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
@@ -83,7 +84,7 @@ static capu_status make_resident(capu_context *context)
             bool is_zeros = access_needs_contents(access) && tensor_is_zero(access->tensor);
 
             if (tensor_is_managed(access->tensor) && is_zeros == (pass == 0)) {
-                status = pager_bring(context, access->tensor, access_needs_contents(access));
+                status = pager_bring(residency, access->tensor, access_needs_contents(access));
             }
         }
     }
@@ -92,22 +93,22 @@ static capu_status make_resident(capu_context *context)
 
 /* Compute waits for the copies of all operands, whether they were just started here or are those
    that a plan has started for the next iteration. */
-static capu_status follow_copies(capu_context *context)
+static capu_status follow_copies(struct residency *residency)
 {
-    struct operands *operands = &context->operands;
+    struct operands *operands = residency->operands;
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
         const struct access *access = &operands->accesses[i];
 
-        status = order_access(&context->lanes.compute, access->tensor, access->role);
+        status = order_access(&residency->lanes->compute, access->tensor, access->role);
     }
-    return failure_check(&context->failure, status, "ordering an op after a copy");
+    return failure_check(residency->failure, status, "ordering an op after a copy");
 }
 
-capu_status resident_make_ready(capu_context *context)
+capu_status resident_make_ready(struct residency *residency)
 {
-    capu_status status = make_resident(context);
+    capu_status status = make_resident(residency);
 
-    return status != CAPU_OK ? status : follow_copies(context);
+    return status != CAPU_OK ? status : follow_copies(residency);
 }

@@ -4,8 +4,10 @@
 
 #include "capuchin/context.h"
 
+struct residency;
+
 /* Makes every access of the current op resident, and makes compute wait for its copies (order.h).
    Errors as of pager_make_room; OVER_BUDGET also if the op alone is too large. */
-capu_status resident_make_ready(capu_context *context);
+capu_status resident_make_ready(struct residency *residency);
 
 #endif

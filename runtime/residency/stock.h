@@ -20,40 +20,41 @@
 #ifndef CAPU_RUNTIME_STOCK_H
 #define CAPU_RUNTIME_STOCK_H
 
-#include "runtime/context/internal.h"
-#include "runtime/guide/plan_entry.h"
+#include "runtime/residency/residency.h"
 
-static inline bool stock_is_used(const capu_context *context)
+struct residency;
+
+static inline bool stock_is_used(const struct residency *residency)
 {
-    return context->guided.active != NULL && context->guided.active->guide->is_unplaced;
+    return residency->guided->active != NULL && residency->guided->active->guide->is_unplaced;
 }
 
 /* Whether there are pages for a tensor without waiting: `*has_room`. Fails if unmapping does. */
-capu_status stock_check(capu_context *context, const struct tensor *tensor, bool *has_room);
+capu_status stock_check(struct residency *residency, const struct tensor *tensor, bool *has_room);
 
 /* Maps pages for a tensor, and waits for them where it must. It is not expected any more.
    NOT_READY: the guide has too few. */
-capu_status stock_take(capu_context *context, struct tensor *tensor);
+capu_status stock_take(struct residency *residency, struct tensor *tensor);
 
 /* A tensor gives its pages up. One that is only expected is not expected any more. */
-capu_status stock_give(capu_context *context, struct tensor *tensor);
+capu_status stock_give(struct residency *residency, struct tensor *tensor);
 
 /* Expects a tensor, after all others; and the one that has been expected longest, NULL: none is. */
-void stock_expect(capu_context *context, const struct tensor *tensor);
-struct tensor *stock_expected(const capu_context *context);
-bool stock_is_expected(const capu_context *context, const struct tensor *tensor);
+void stock_expect(struct residency *residency, const struct tensor *tensor);
+struct tensor *stock_expected(const struct residency *residency);
+bool stock_is_expected(const struct residency *residency, const struct tensor *tensor);
 
 /* Installing: takes the pages that the guide's tensors do not hold yet. */
-void stock_fill(capu_context *context, const device_page *pages, size_t count);
+void stock_fill(struct residency *residency, const device_page *pages, size_t count);
 
 /* The guide has been left: its pages go back to the pool. */
-void stock_empty(capu_context *context);
+void stock_empty(struct residency *residency);
 
 /* Leaving the guide, after all work has completed: whether the tensor of this number is still
    mapped to the pages that it gave up; it keeps them, or they are unmapped. The latter may be
    tried again. */
-bool stock_has_left(const capu_context *context, uint32_t index);
-void stock_keep(capu_context *context, uint32_t index);
-capu_status stock_unmap(capu_context *context, uint32_t index);
+bool stock_has_left(const struct residency *residency, uint32_t index);
+void stock_keep(struct residency *residency, uint32_t index);
+capu_status stock_unmap(struct residency *residency, uint32_t index);
 
 #endif

@@ -12,27 +12,29 @@
 
 #include "runtime/tensor/tensors.h"
 
+struct residency;
+
 /* Takes a host block that stays with the tensor whether there is a copy in it or not, so that a
    plan need not wait for host memory. */
-capu_status swap_reserve_block(capu_context *context, struct tensor *tensor);
+capu_status swap_reserve_block(struct residency *residency, struct tensor *tensor);
 
 /* Ends that, once all work has passed: a block with a copy in it stays until the copy is dropped.
    Pre: it is reserved. */
-void swap_unreserve_block(capu_context *context, struct tensor *tensor);
+void swap_unreserve_block(struct residency *residency, struct tensor *tensor);
 
 /* Starts a copy of a resident tensor to its host block, and takes a block if it has none. The copy
    starts after the tensor's last use or, if `after_reads` is false, after its last write, since
    reads do not disturb it. On failure the tensor is as before. */
-capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_reads);
+capu_status swap_out(struct residency *residency, struct tensor *tensor, bool after_reads);
 
 /* Starts the copy back into its pages. The caller has made the h2d lane follow what it must. */
-capu_status swap_in(capu_context *context, struct tensor *tensor);
+capu_status swap_in(struct residency *residency, struct tensor *tensor);
 
 /* Gives up the host copy, if there is one, and its block. */
-void swap_drop(capu_context *context, struct tensor *tensor);
+void swap_drop(struct residency *residency, struct tensor *tensor);
 
 /* Gives back the host block of a tensor that has no copy in it any more, if it has one and no plan
    has reserved it: once the last copy has passed. */
-void swap_give_block(capu_context *context, struct tensor *tensor);
+void swap_give_block(struct residency *residency, struct tensor *tensor);
 
 #endif

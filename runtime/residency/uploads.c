@@ -1,7 +1,7 @@
 /* Keeping uploads, see uploads.h. */
 #include "runtime/residency/uploads.h"
 
-#include "runtime/context/internal.h"
+#include "runtime/residency/residency.h"
 
 #include <stdlib.h>
 
@@ -10,14 +10,14 @@
 enum { ALIGNMENT = 64, LEAST_HALF = 32 << 10, LONG_UNUSED = 64 };
 
 /* Takes a block of the arena. NULL: there is no room. */
-static struct upload_block *take_block(capu_context *context, uint64_t half_bytes)
+static struct upload_block *take_block(struct residency *residency, uint64_t half_bytes)
 {
     struct upload_block *block = calloc(1, sizeof(*block));
     capu_status status = block != NULL ? CAPU_NOT_READY : CAPU_NO_HOST_MEMORY;
 
     while (status == CAPU_NOT_READY) {
-        status = host_arena_take_whole(context->memory.arena, 2 * half_bytes, &block->host);
-        if (status == CAPU_NOT_READY && agent_grow(context->agent, 2 * half_bytes) != CAPU_OK) {
+        status = host_arena_take_whole(residency->memory->arena, 2 * half_bytes, &block->host);
+        if (status == CAPU_NOT_READY && agent_grow(residency->agent, 2 * half_bytes) != CAPU_OK) {
             break;
         }
     }
@@ -30,16 +30,16 @@ static struct upload_block *take_block(capu_context *context, uint64_t half_byte
 }
 
 /* Adds a block after the current one and makes it current. */
-static bool add_block(capu_context *context, uint64_t bytes)
+static bool add_block(struct residency *residency, uint64_t bytes)
 {
-    struct uploads *uploads = &context->residency.uploads;
+    struct uploads *uploads = &residency->uploads;
     struct upload_block *block = NULL;
 
     if (bytes < LEAST_HALF) {
-        block = take_block(context, LEAST_HALF);
+        block = take_block(residency, LEAST_HALF);
     }
     if (block == NULL) {
-        block = take_block(context, bytes);
+        block = take_block(residency, bytes);
     }
     if (block == NULL) {
         return false;
@@ -63,13 +63,13 @@ static struct upload_block *next_block(const struct uploads *uploads)
     return uploads->current == NULL ? uploads->first : uploads->current->next;
 }
 
-void *uploads_take(capu_context *context, uint64_t bytes)
+void *uploads_take(struct residency *residency, uint64_t bytes)
 {
-    struct uploads *uploads = &context->residency.uploads;
+    struct uploads *uploads = &residency->uploads;
     unsigned char *memory;
 
-    if (uploads->is_off || context->plans.keeper == NULL || !context->iteration.is_open ||
-        bytes > UINT64_MAX / 4) {
+    if (uploads->is_off || residency->settings->config.mode != CAPU_MODE_GUIDED ||
+        !residency->iteration->is_open || bytes > UINT64_MAX / 4) {
         return NULL;
     }
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -77,39 +77,40 @@ void *uploads_take(capu_context *context, uint64_t bytes)
         if (next_block(uploads) != NULL) {
             uploads->current = next_block(uploads);
             uploads->offset = 0;
-        } else if (!add_block(context, bytes)) {
+        } else if (!add_block(residency, bytes)) {
             uploads->is_off = true;
             return NULL;
         }
     }
-    uploads->current->used = context->iteration.number;
+    uploads->current->used = residency->iteration->number;
     memory = uploads->current->host.first.address;
-    memory += context->iteration.number % 2 * uploads->current->half_bytes + uploads->offset;
+    memory += residency->iteration->number % 2 * uploads->current->half_bytes + uploads->offset;
     uploads->offset += bytes;
     return memory;
 }
 
 /* Gives a block back to the arena, once the work that was enqueued before has finished. */
-static void give_block(capu_context *context, struct upload_block **at)
+static void give_block(struct residency *residency, struct upload_block **at)
 {
     struct upload_block *block = *at;
 
     *at = block->next;
-    context->residency.uploads.bytes -= 2 * block->half_bytes;
-    host_arena_give(context->memory.arena, &block->host, lane_promise(&context->lanes.compute));
+    residency->uploads.bytes -= 2 * block->half_bytes;
+    host_arena_give(residency->memory->arena, &block->host,
+                    lane_promise(&residency->lanes->compute));
     free(block);
 }
 
-void uploads_turn(capu_context *context)
+void uploads_turn(struct residency *residency)
 {
-    struct uploads *uploads = &context->residency.uploads;
+    struct uploads *uploads = &residency->uploads;
     struct upload_block **at = &uploads->first;
 
     uploads->current = NULL;
     uploads->offset = 0;
     while (*at != NULL) {
-        if ((*at)->used + LONG_UNUSED < context->iteration.number) {
-            give_block(context, at);
+        if ((*at)->used + LONG_UNUSED < residency->iteration->number) {
+            give_block(residency, at);
         } else {
             at = &(*at)->next;
         }
@@ -117,39 +118,39 @@ void uploads_turn(capu_context *context)
 }
 
 /* Whether an upload may have to run again in this iteration. */
-static bool are_needed(const capu_context *context)
+static bool are_needed(const struct residency *residency)
 {
-    const struct guide *guide = context->guided.owed.guide;
+    const struct guide *guide = residency->guided->owed.guide;
 
-    if (context->residency.uploads.is_held) {
+    if (residency->uploads.is_held) {
         return true;
     }
-    if (!context->iteration.is_open) {
+    if (!residency->iteration->is_open) {
         return false;
     }
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count; i++) {
-        const struct owed_entry *entry = &context->guided.owed.entries[i];
+        const struct owed_entry *entry = &residency->guided->owed.entries[i];
 
-        if (owed_is_lost(&context->guided, i) && entry->maker > 0 &&
-            (entry->is_source || owed_is_due(&context->guided, i)) &&
+        if (owed_is_lost(residency->guided, i) && entry->maker > 0 &&
+            (entry->is_source || owed_is_due(residency->guided, i)) &&
             guide->ops[entry->maker - 1].call.kind == CALL_UPLOAD) {
             return true;
         }
     }
-    return context->guided.active != NULL;
+    return residency->guided->active != NULL;
 }
 
-bool uploads_give_way(capu_context *context)
+bool uploads_give_way(struct residency *residency)
 {
-    struct uploads *uploads = &context->residency.uploads;
+    struct uploads *uploads = &residency->uploads;
 
-    if (uploads->first == NULL || are_needed(context)) {
+    if (uploads->first == NULL || are_needed(residency)) {
         return false;
     }
     uploads->is_off = true;
     uploads->current = NULL;
     while (uploads->first != NULL) {
-        give_block(context, &uploads->first);
+        give_block(residency, &uploads->first);
     }
     return true;
 }

@@ -25,6 +25,8 @@
 
 #include <stdbool.h>
 
+struct residency;
+
 struct upload_block {
     struct upload_block *next;
     struct host_block host; /* of one extent: two halves */
@@ -44,14 +46,14 @@ struct uploads {
 /* Takes memory that is valid until the next iteration has ended; the caller copies the bytes. NULL:
    the upload is not kept. Making room for the upload may give that memory back: ask
    uploads_are_there before writing to it. */
-void *uploads_take(capu_context *context, uint64_t bytes);
+void *uploads_take(struct residency *residency, uint64_t bytes);
 
 /* A new iteration has begun. Pre: the iteration before the last one has finished. */
-void uploads_turn(capu_context *context);
+void uploads_turn(struct residency *residency);
 
 /* Evicted tensors need the memory: gives it back, unless what a plan has dropped depends on it.
    False: there is nothing to give back. */
-bool uploads_give_way(capu_context *context);
+bool uploads_give_way(struct residency *residency);
 
 /* Whether what this iteration has kept is still there. */
 static inline bool uploads_are_there(const struct uploads *uploads)

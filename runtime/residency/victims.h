@@ -13,6 +13,8 @@
 
 #include "runtime/tensor/tensors.h"
 
+struct residency;
+
 struct victims {
     struct tensor_list empty; /* nothing in them that a copy could keep */
     struct tensor_list clean; /* with a valid host copy */
@@ -20,10 +22,10 @@ struct victims {
 };
 
 /* Puts a mapped tensor into the list it belongs to now, as the most recently used. */
-void victims_touch(capu_context *context, struct tensor *tensor);
+void victims_touch(struct residency *residency, struct tensor *tensor);
 
 /* The tensor to evict next, never an operand of the op at hand; NULL: there is none. Least recently
    used first; what costs no copy before what does. */
-struct tensor *victims_choose(const capu_context *context);
+struct tensor *victims_choose(const struct residency *residency);
 
 #endif

@@ -150,9 +150,9 @@ void step_lose(struct rig *rig, const void *address)
     struct tensor *tensor = tensors_find(&context->memory.tensors, address);
 
     ck_assert_ptr_nonnull(tensor);
-    RIG_OK(rig, leave_guide(context));
+    RIG_OK(rig, leave_guide(&context->residency));
     RIG_OK(rig, capu_synchronize(context));
-    swap_drop(context, tensor);
+    swap_drop(&context->residency, tensor);
     if (tensor->state.departure != NULL) {
         departure_cancel(&context->residency.departures, tensor->state.departure);
     }

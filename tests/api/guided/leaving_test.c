@@ -266,7 +266,7 @@ START_TEST(replays_can_write_freed_pieces)
     }
     RIG_OK(&net.rig, capu_free(net.rig.context, notes));
     RIG_OK(&net.rig, capu_synchronize(net.rig.context));
-    RIG_OK(&net.rig, departures_reap(net.rig.context)); /* as if pages were needed */
+    RIG_OK(&net.rig, departures_reap(&net.rig.context->residency)); /* as if pages were needed */
     for (size_t i = 0; i < NET_LAYERS; i++) {
         step_expect(&net.rig, net.activations[i], PAGES(NET_LAYER_PAGES),
                     (unsigned char)(net.step + 1 + i)); /* the weights are net.step */

@@ -120,8 +120,9 @@ START_TEST(a_leaving_tensor_is_taken_back)
     tensors[0] = first;
     step_set(&rig, first, PAGES(2), 5);
     settle(&rig);
-    ck_assert_int_eq(pager_evict(rig.context, tensors_find(&rig.context->memory.tensors, first)),
-                     CAPU_OK);
+    ck_assert_int_eq(
+        pager_evict(&rig.context->residency, tensors_find(&rig.context->memory.tensors, first)),
+        CAPU_OK);
     ck_assert_ptr_nonnull(tensors_find(&rig.context->memory.tensors, first)->state.departure);
     tensors[1] = step_malloc(&rig, PAGES(2));
     step_set(&rig, tensors[1], PAGES(2), 6);

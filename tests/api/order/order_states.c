@@ -546,10 +546,10 @@ static enum order_more more_of(const capu_context *context, const struct tensor 
     if (!tensor_is_placed(tensor)) {
         return ORDER_PLAIN;
     }
-    if (stock_is_used(context)) {
-        return stock_is_expected(context, tensor)             ? ORDER_EXPECTED
-               : stock_has_left(context, tensor->guide_index) ? ORDER_LEFT
-                                                              : ORDER_PLAIN;
+    if (stock_is_used(&context->residency)) {
+        return stock_is_expected(&context->residency, tensor)             ? ORDER_EXPECTED
+               : stock_has_left(&context->residency, tensor->guide_index) ? ORDER_LEFT
+                                                                          : ORDER_PLAIN;
     }
     return context->guided.binding.tensors[tensor->guide_index].is_arriving ? ORDER_ARRIVING
                                                                             : ORDER_PLAIN;
