@@ -50,7 +50,7 @@ static capu_status make_room(capu_context *context, size_t page_count)
     }
     status = pager_leave_guide_for(&context->residency, page_count);
     if (status == CAPU_OK) {
-        status = recovery_before_fixed(context, page_count);
+        status = recovery_before_fixed(&context->following, page_count);
     }
     context->operands.stamp++;
     return status != CAPU_OK ? status : pager_make_room(&context->residency, page_count);

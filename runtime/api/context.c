@@ -375,6 +375,17 @@ static void connect_parts(capu_context *context)
     context->residency.guided = &context->guided;
     context->residency.records = &context->records;
     context->residency.strict = &context->strict;
+    context->following = (struct following){.settings = &context->settings,
+                                            .failure = &context->failure,
+                                            .lanes = &context->lanes,
+                                            .memory = &context->memory,
+                                            .iteration = &context->iteration,
+                                            .operands = &context->operands,
+                                            .guided = &context->guided,
+                                            .records = &context->records,
+                                            .strict = &context->strict,
+                                            .residency = &context->residency,
+                                            .graphs = &context->graphs};
 }
 
 capu_status context_create_on(struct device *device, const capu_config *config, capu_context **out,
@@ -456,7 +467,7 @@ static void release_allocations(capu_context *context)
         leave_uninstall(&context->residency);
     }
     while (context->graphs.first != NULL) {
-        graph_free(context->graphs.first);
+        graph_free(&context->following, context->graphs.first);
     }
     parked_clear(&context->residency);
     while ((tensor = tensors_any(&context->memory.tensors)) != NULL) {

@@ -91,7 +91,7 @@ static capu_status keep_from_now_on(capu_context *context, struct tensor *tensor
     }
     if (status == CAPU_OK && context->iteration.is_open && !tensor_is_placed(tensor) &&
         (is_let_die || becomes_persistent)) {
-        status = recovery_restore(context, tensor);
+        status = recovery_restore(&context->following, tensor);
     }
     if (status != CAPU_CONTENTS_LOST) {
         return status;

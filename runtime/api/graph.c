@@ -78,7 +78,7 @@ void capu_graph_destroy(capu_graph *graph)
         lanes_quiesce(&graph->context->lanes,
                       &graph->context->lanes.compute); /* launches read its memory */
     }
-    graph_free(graph);
+    graph_free(&graph->context->following, graph);
 }
 
 /* Every call on a graph begins with this. */
@@ -129,7 +129,7 @@ capu_status capu_graph_begin(capu_graph *graph, const char *label)
     if (status == CAPU_OK) {
         status = check_plan(context, labelled);
     }
-    if (status == CAPU_OK && graph_note_begin(graph) != CAPU_OK) {
+    if (status == CAPU_OK && graph_note_begin(&context->following, graph) != CAPU_OK) {
         status = failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
                              "no memory to capture an iteration");
     }
@@ -151,7 +151,7 @@ static void note_end(capu_graph *graph, struct record *record)
 {
     capu_context *context = graph->context;
 
-    if (graph->is_ready && graph_note_end(graph, record) != CAPU_OK) {
+    if (graph->is_ready && graph_note_end(&context->following, graph, record) != CAPU_OK) {
         graph->is_ready = false;
         strcpy(context->lanes.capture.why, "no host memory to note what it did");
     }
@@ -260,7 +260,7 @@ static capu_status launch(capu_graph *graph, struct label_record *label)
     graph->launches++;
     status = iteration_close(context);
     if (status == CAPU_OK) {
-        graph_settle(graph, lane_newest(&context->lanes.compute));
+        graph_settle(&context->following, graph, lane_newest(&context->lanes.compute));
     }
     return status;
 }

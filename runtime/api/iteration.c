@@ -190,8 +190,8 @@ capu_status iteration_finish(capu_context *context, const char *call)
                            "%s while segment '%s' is open: call capu_segment_end first", call,
                            context->records.tracker.segment);
     }
-    status = executor_finish(context);
-    return status == CAPU_OK ? recovery_finish(context) : status;
+    status = executor_finish(&context->following);
+    return status == CAPU_OK ? recovery_finish(&context->following) : status;
 }
 
 /* The iteration is over, whether it has run or not. */

@@ -71,7 +71,7 @@ static capu_status make_room_for_slab(capu_context *context)
     }
     status = pager_leave_guide_for(&context->residency, 1);
     if (status == CAPU_OK) {
-        status = recovery_before_fixed(context, 1);
+        status = recovery_before_fixed(&context->following, 1);
     }
     context->operands.stamp++;
     return status != CAPU_OK ? status : pager_make_room(&context->residency, 1);

@@ -70,7 +70,7 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
         return status;
     }
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        recovery_note_freed(context, tensor);
+        recovery_note_freed(&context->following, tensor);
         tracker_gone(&context->records, tensor);
         timeline_log_end(&context->records, tensor);
         tensors_remove(&context->memory.tensors, tensor);
@@ -80,7 +80,7 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
     if (is_kept) {
         context->guided.binding.free_count += is_passed_on(context, allocation->first);
     }
-    if (is_kept || recovery_has(context, allocation)) {
+    if (is_kept || recovery_has(&context->following, allocation)) {
         parked_add(&context->residency, allocation); /* replays may still need its contents */
         return CAPU_OK;
     }

@@ -426,9 +426,9 @@ static capu_status prepare_recovery(capu_context *context, struct split *split)
                                        tensor_is_empty(old) ? edges : old->page_count);
     }
     if (status == CAPU_OK) {
-        status = recovery_end_early(context, old);
+        status = recovery_end_early(&context->following, old);
     }
-    return status != CAPU_OK ? status : recovery_before_fixed(context, edges);
+    return status != CAPU_OK ? status : recovery_before_fixed(&context->following, edges);
 }
 
 /* First does everything that can fail; then the parts take over. */

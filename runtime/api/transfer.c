@@ -107,10 +107,10 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
 {
     unsigned char *span_end = (unsigned char *)tensor->span + tensor->span_bytes;
     /* First of all, since replays also read the always-resident ends. */
-    capu_status status = executor_before_zero(context, tensor);
+    capu_status status = executor_before_zero(&context->following, tensor);
 
     if (status == CAPU_OK) {
-        status = recovery_before_write(context, tensor);
+        status = recovery_before_write(&context->following, tensor);
     }
     if (status == CAPU_OK) {
         status = fill(context, tensor->address, tensor->span);

@@ -14,6 +14,7 @@
 #include "runtime/context/fork_mark.h"
 #include "runtime/context/settings.h"
 #include "runtime/context/structs.h"
+#include "runtime/follow/following.h"
 #include "runtime/guide/guided.h"
 #include "runtime/iteration/iteration_state.h"
 #include "runtime/lanes/graph.h"
@@ -33,6 +34,7 @@ struct capu_context {
     struct lanes lanes;
     struct memory memory;
     struct residency residency;
+    struct following following;
     struct records records;
     struct strict strict;
     struct agent *agent;

@@ -18,35 +18,37 @@
 
 #include "runtime/guide/binding.h"
 
+struct following;
+
 /*
  * In an iteration with an active guide, when the op's operands have been resolved. *is_planned: it
  * is the planned op, and everything that the plan has before it has been issued. Otherwise the
  * guide has been left. Fails only if the context is lost.
  */
-capu_status executor_begin(capu_context *context, bool *is_planned);
+capu_status executor_begin(struct following *following, bool *is_planned);
 
 /* After a planned op was enqueued: issues what the plan has after it. Fails only if the context is
    lost. */
-capu_status executor_end(capu_context *context);
+capu_status executor_end(struct following *following);
 
 /* capu_zero is about to end a tensor's contents, which is not an op. If a replay of the plan may
    still read them, the guide is left. Fails only if the context is lost. */
-capu_status executor_before_zero(capu_context *context, const struct tensor *tensor);
+capu_status executor_before_zero(struct following *following, const struct tensor *tensor);
 
 /* An op outside iterations, whose operands have been resolved, may use what the active guide has
    resident; for anything else the guide is left. Fails only if the context is lost. */
-capu_status executor_visit(capu_context *context);
+capu_status executor_visit(struct following *following);
 
 /* Whether the end of the op at hand must be marked at once: a copy out of the plan starts right
    after it, or the guide is unplaced, and the host will ask whether the op has completed. */
-bool executor_is_followed(const capu_context *context);
+bool executor_is_followed(const struct following *following);
 
 /* Notes what a replay of the op at hand will be called with, which stays valid until the next
    iteration ends. */
-void executor_note_run(capu_context *context, struct bound_op bound);
+void executor_note_run(struct following *following, struct bound_op bound);
 
 /* The iteration ends: leaves a guide that has not been carried out to its end, or that has given up
    what is to outlive the iteration. */
-capu_status executor_finish(capu_context *context);
+capu_status executor_finish(struct following *following);
 
 #endif

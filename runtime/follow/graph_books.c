@@ -1,24 +1,23 @@
 /* The state in which a graph begins and ends, see graph_books.h. */
 #include "runtime/follow/graph_books.h"
 #include "base/array.h"
-#include "runtime/context/internal.h"
+#include "runtime/follow/following.h"
 #include "runtime/residency/contents.h"
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"
 
 #include <stdlib.h>
 
-capu_status graph_note_begin(capu_graph *graph)
+capu_status graph_note_begin(struct following *following, capu_graph *graph)
 {
-    const capu_context *context = graph->context;
-    const struct guide *guide = context->guided.active->guide;
+    const struct guide *guide = following->guided->active->guide;
 
     if (!array_reserve(&graph->before, &graph->before_capacity, guide->tensor_count,
                        sizeof(*graph->before))) {
         return CAPU_NO_HOST_MEMORY;
     }
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        const struct tensor *tensor = context->guided.binding.tensors[i].tensor;
+        const struct tensor *tensor = following->guided->binding.tensors[i].tensor;
 
         graph->before[i] = tensor != NULL ? tensor->state : (struct tensor_state){0};
     }
@@ -37,9 +36,10 @@ static void note_writes(capu_graph *graph, const struct record *record)
 }
 
 /* The report of a launch. What is known of the capture only when it has finished is its time. */
-static capu_status note_report(capu_graph *graph, struct record *record)
+static capu_status note_report(struct following *following, capu_graph *graph,
+                               struct record *record)
 {
-    capu_status status = tracker_foresee(&graph->context->records, record);
+    capu_status status = tracker_foresee(following->records, record);
     const capu_report *report = &record->report;
 
     if (status == CAPU_OK && !array_reserve(&graph->evictions, &graph->eviction_capacity,
@@ -57,9 +57,8 @@ static capu_status note_report(capu_graph *graph, struct record *record)
     return CAPU_OK;
 }
 
-capu_status graph_note_end(capu_graph *graph, struct record *record)
+capu_status graph_note_end(struct following *following, capu_graph *graph, struct record *record)
 {
-    const capu_context *context = graph->context;
 
     if (!array_reserve(&graph->tensors, &graph->tensor_capacity, record->tensor_count,
                        sizeof(*graph->tensors))) {
@@ -67,7 +66,8 @@ capu_status graph_note_end(capu_graph *graph, struct record *record)
     }
     graph->tensor_count = record->tensor_count;
     for (size_t i = 0; i < record->tensor_count; i++) {
-        struct tensor *tensor = tensors_find(&context->memory.tensors, record->tensors[i].address);
+        struct tensor *tensor =
+            tensors_find(&following->memory->tensors, record->tensors[i].address);
 
         graph->tensors[i] = (struct graph_tensor){
             .tensor = tensor,
@@ -80,7 +80,7 @@ capu_status graph_note_end(capu_graph *graph, struct record *record)
     note_writes(graph, record);
     graph->label = record->label;
     graph->signature = record->signature;
-    return note_report(graph, record);
+    return note_report(following, graph, record);
 }
 
 static const char *find_difference(const struct graph_tensor *noted)
@@ -120,25 +120,24 @@ static bool is_defined(const struct tensor_state *state)
 }
 
 /* Zeros that the iteration made known: as capu_zero does, but for what the graph itself fills. */
-static void zero(capu_context *context, struct tensor *tensor, struct lane_position end)
+static void zero(struct following *following, struct tensor *tensor, struct lane_position end)
 {
     if (tensor->span_bytes != tensor->bytes) {
         tensor->used = end;
     }
     tensor->version++;
     tensor_state_zeroed(tensor);
-    swap_give_block(&context->residency, tensor);
-    tensor->zeroed = context->iteration.number;
-    contents_define(&context->residency, tensor);
-    victims_touch(&context->residency, tensor);
+    swap_give_block(following->residency, tensor);
+    tensor->zeroed = following->iteration->number;
+    contents_define(following->residency, tensor);
+    victims_touch(following->residency, tensor);
 }
 
-void graph_settle(capu_graph *graph, struct lane_position end)
+void graph_settle(struct following *following, capu_graph *graph, struct lane_position end)
 {
-    capu_context *context = graph->context;
 
     for (size_t i = 0; i < graph->zeroed_count; i++) {
-        zero(context, graph->zeroed[i], end);
+        zero(following, graph->zeroed[i], end);
     }
 
     for (size_t i = 0; i < graph->tensor_count; i++) {
@@ -153,14 +152,14 @@ void graph_settle(capu_graph *graph, struct lane_position end)
             tensor->version++;
         }
         if (tensor_is_defined(tensor) && !is_defined(&noted->after)) {
-            contents_forget(&context->residency, tensor);
+            contents_forget(following->residency, tensor);
         }
         tensor_state_restored(tensor, &noted->after);
         if (tensor_is_defined(tensor)) {
-            contents_define(&context->residency, tensor);
+            contents_define(following->residency, tensor);
         }
         if (tensor_is_zero(tensor)) {
-            tensor->zeroed = context->iteration.number;
+            tensor->zeroed = following->iteration->number;
         }
     }
 }
@@ -192,22 +191,21 @@ capu_status graph_fill_record(const capu_graph *graph, struct record *record)
     return CAPU_OK;
 }
 
-void graph_free(capu_graph *graph)
+void graph_free(struct following *following, capu_graph *graph)
 {
-    capu_context *context = graph->context;
 
     if (graph->previous != NULL) {
         graph->previous->next = graph->next;
     } else {
-        context->graphs.first = graph->next;
+        following->graphs->first = graph->next;
     }
     if (graph->next != NULL) {
         graph->next->previous = graph->previous;
     }
-    if (context->lanes.capture.graph == graph) {
-        context->lanes.capture.graph = NULL;
+    if (following->lanes->capture.graph == graph) {
+        following->lanes->capture.graph = NULL;
     }
-    device_graph_destroy(context->lanes.device, graph->device_graph);
+    device_graph_destroy(following->lanes->device, graph->device_graph);
     staging_finish(&graph->staging);
     free(graph->uploads);
     free(graph->copies);

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
+#include "runtime/follow/following.h"
 #include "runtime/follow/replay.h"
 #include "runtime/guide/owed.h"
 #include "runtime/residency/resident.h"
@@ -13,13 +13,13 @@
 
 #include <string.h>
 
-bool recovery_has(const capu_context *context, const struct allocation *allocation)
+bool recovery_has(const struct following *following, const struct allocation *allocation)
 {
     for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        uint32_t number = owed_find(&context->guided, tensor);
+        uint32_t number = owed_find(following->guided, tensor);
 
         /* A replay may write a piece that shares its pages, too: those are the allocation's. */
-        if (number != OWED_NONE && (context->guided.binding.tensors[number].tensor == tensor ||
+        if (number != OWED_NONE && (following->guided->binding.tensors[number].tensor == tensor ||
                                     allocation->edge_pages != NULL)) {
             return true;
         }
@@ -27,20 +27,20 @@ bool recovery_has(const capu_context *context, const struct allocation *allocati
     return false;
 }
 
-void recovery_note_freed(capu_context *context, const struct tensor *tensor)
+void recovery_note_freed(struct following *following, const struct tensor *tensor)
 {
-    uint32_t number = owed_find(&context->guided, tensor);
+    uint32_t number = owed_find(following->guided, tensor);
 
     if (number != OWED_NONE && !tensor_is_managed(tensor)) {
-        context->guided.owed.entries[number].version = tensor->version;
+        following->guided->owed.entries[number].version = tensor->version;
     }
 }
 
 /* Why a tensor cannot be recomputed; fail_read says more for the program. */
-static capu_status fail_lost(capu_context *context, struct tensor *tensor, const char *why)
+static capu_status fail_lost(struct following *following, struct tensor *tensor, const char *why)
 {
-    return failure_set(&context->failure, CAPU_CONTENTS_LOST, "'%s' cannot be recomputed: %s",
-                       lookup_name(&context->memory, tensor), why);
+    return failure_set(following->failure, CAPU_CONTENTS_LOST, "'%s' cannot be recomputed: %s",
+                       lookup_name(following->memory, tensor), why);
 }
 
 /* The operand of the op at hand that names what an access reads, counted from 1. */
@@ -62,28 +62,29 @@ static size_t operand_of(const struct operands *operands, size_t access)
 }
 
 /* Says which op reads what a plan has given up, and how to avoid that. */
-static capu_status fail_read(capu_context *context, size_t operand, struct tensor *tensor)
+static capu_status fail_read(struct following *following, size_t operand, struct tensor *tensor)
 {
-    const struct record *newest = context->records.tracker.newest;
-    const char *label = context->guided.owed.guide != NULL ? context->guided.owed.guide->label
-                        : context->plans.label != NULL     ? context->plans.label->label
-                        : newest != NULL                   ? newest->label
-                                                           : "";
+    const struct record *open = following->records->tracker.open;
+    const struct record *newest = following->records->tracker.newest;
+    const char *label = following->guided->owed.guide != NULL ? following->guided->owed.guide->label
+                        : open != NULL                        ? open->label
+                        : newest != NULL                      ? newest->label
+                                                              : "";
     bool has_label = label[0] != '\0';
     char why[ERROR_TEXT_BYTES / 2];
 
-    memcpy(why, context->failure.text, sizeof(why));
+    memcpy(why, following->failure->text, sizeof(why));
     why[sizeof(why) - 1] = '\0';
     return failure_set(
-        &context->failure, CAPU_CONTENTS_LOST,
+        following->failure, CAPU_CONTENTS_LOST,
         "op '%s', operand %zu of %zu, reads '%s', which the plan for %s%s%s has discarded: the "
         "iteration that the plan was made from did not read it again. %s. From now on, plans for "
         "this label keep such contents. To avoid the failure, give iterations of another kind a "
         "label of their own, describe the tensor as persistent, or set keep_contents "
         "(CAPUCHIN_KEEP_CONTENTS=1)",
-        context->operands.name, operand, context->operands.call.operand_count,
-        lookup_name(&context->memory, tensor), has_label ? "label '" : "iterations without a label",
-        label, has_label ? "'" : "", why);
+        following->operands->name, operand, following->operands->call.operand_count,
+        lookup_name(following->memory, tensor),
+        has_label ? "label '" : "iterations without a label", label, has_label ? "'" : "", why);
 }
 
 /* Whether a part of it is in always-resident memory, which cannot be saved from a replay. */
@@ -93,13 +94,13 @@ static bool has_fixed_part(const struct tensor *tensor)
 }
 
 /* Why a replay cannot have what this access of its op had; NULL: it can. */
-static const char *check_access(capu_context *context, uint32_t number)
+static const char *check_access(struct following *following, uint32_t number)
 {
-    const struct guide_access *access = &context->guided.owed.guide->accesses[number];
-    const struct tensor *tensor = owed_tensor(&context->guided, access->tensor);
+    const struct guide_access *access = &following->guided->owed.guide->accesses[number];
+    const struct tensor *tensor = owed_tensor(following->guided, access->tensor);
     uint64_t version =
-        tensor != NULL ? tensor->version : context->guided.owed.entries[access->tensor].version;
-    bool is_other = version != context->guided.binding.versions[number];
+        tensor != NULL ? tensor->version : following->guided->owed.entries[access->tensor].version;
+    bool is_other = version != following->guided->binding.versions[number];
     bool is_spoilt = tensor != NULL && !tensor_is_defined(tensor); /* by an op that failed */
 
     if (access->role == CAPU_READ && (is_other || is_spoilt)) {
@@ -114,32 +115,33 @@ static const char *check_access(capu_context *context, uint32_t number)
 
 /* Whether the op that made a tensor can be run again: what it read is there as it was, or lost as
    it was. *missing: an input that must be recomputed first, or OWED_NONE. */
-static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t *missing)
+static capu_status check_replay(struct following *following, uint32_t wanted, uint32_t *missing)
 {
-    const struct guide *guide = context->guided.owed.guide;
-    const struct owed_entry *entry = &context->guided.owed.entries[wanted];
-    struct tensor *tensor = context->guided.binding.tensors[wanted].tensor;
+    const struct guide *guide = following->guided->owed.guide;
+    const struct owed_entry *entry = &following->guided->owed.entries[wanted];
+    struct tensor *tensor = following->guided->binding.tensors[wanted].tensor;
     const struct guide_op *op;
 
     *missing = OWED_NONE;
     if (entry->maker == 0 || entry->version != tensor->version) {
-        return fail_lost(context, tensor, "no op of this iteration made it");
+        return fail_lost(following, tensor, "no op of this iteration made it");
     }
     op = &guide->ops[entry->maker - 1];
     if (!op->is_replayable) {
-        return fail_lost(context, tensor, "the op that made it is not replayable");
+        return fail_lost(following, tensor, "the op that made it is not replayable");
     }
-    if (op->call.kind == CALL_UPLOAD && !uploads_are_there(&context->residency.uploads)) {
-        return fail_lost(context, tensor, "the host budget had no room to keep what was uploaded");
+    if (op->call.kind == CALL_UPLOAD && !uploads_are_there(&following->residency->uploads)) {
+        return fail_lost(following, tensor,
+                         "the host budget had no room to keep what was uploaded");
     }
     for (uint32_t i = op->accesses.first; i < op->accesses.first + op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[i];
-        const char *why = check_access(context, i);
+        const char *why = check_access(following, i);
 
         if (why != NULL) {
-            return fail_lost(context, tensor, why);
+            return fail_lost(following, tensor, why);
         }
-        if (access->role == CAPU_READ && owed_is_lost(&context->guided, access->tensor)) {
+        if (access->role == CAPU_READ && owed_is_lost(following->guided, access->tensor)) {
             *missing = access->tensor;
         }
     }
@@ -147,40 +149,40 @@ static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t
 }
 
 /* Saves contents on the host that a replay is about to overwrite with older ones. */
-static capu_status shelter(capu_context *context, struct tensor *tensor)
+static capu_status shelter(struct following *following, struct tensor *tensor)
 {
     if (tensor->state.contents != CONTENTS_DEVICE) {
         return CAPU_OK;
     }
-    return swap_out(&context->residency, tensor, true);
+    return swap_out(following->residency, tensor, true);
 }
 
-static capu_status gather(capu_context *context, const struct guide_op *op)
+static capu_status gather(struct following *following, const struct guide_op *op)
 {
-    const struct guide *guide = context->guided.owed.guide;
+    const struct guide *guide = following->guided->owed.guide;
     capu_status status = CAPU_OK;
 
-    context->operands.stamp++;
-    context->operands.access_count = 0;
-    context->operands.piece_count = 0;
+    following->operands->stamp++;
+    following->operands->access_count = 0;
+    following->operands->piece_count = 0;
     for (uint32_t i = op->accesses.first;
          i < op->accesses.first + op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[i];
-        uint64_t version = context->guided.binding.versions[i];
-        struct tensor *tensor = owed_tensor(&context->guided, access->tensor);
+        uint64_t version = following->guided->binding.versions[i];
+        struct tensor *tensor = owed_tensor(following->guided, access->tensor);
 
         if (tensor == NULL) {
             /* A freed small one: its memory rests until the iteration ends. */
             if (access->role == CAPU_WRITE) {
-                context->guided.owed.entries[access->tensor].version = version;
+                following->guided->owed.entries[access->tensor].version = version;
             }
             continue;
         }
         if (access->role != CAPU_READ && tensor->version != version) {
-            status = shelter(context, tensor);
+            status = shelter(following, tensor);
         }
-        if (status == CAPU_OK && access_add(&context->operands, tensor, access->role) != CAPU_OK) {
-            status = failure_set(&context->failure, CAPU_NO_HOST_MEMORY, "no memory for a replay");
+        if (status == CAPU_OK && access_add(following->operands, tensor, access->role) != CAPU_OK) {
+            status = failure_set(following->failure, CAPU_NO_HOST_MEMORY, "no memory for a replay");
         }
     }
     return status;
@@ -188,46 +190,46 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
 
 /* Runs an op of the guide again, with its operands made resident as without a plan. An error names
    that op, not the one that the program has called. */
-static capu_status run_again(capu_context *context, uint32_t number)
+static capu_status run_again(struct following *following, uint32_t number)
 {
-    const struct guide *guide = context->guided.owed.guide;
-    const char *name = context->operands.name;
+    const struct guide *guide = following->guided->owed.guide;
+    const char *name = following->operands->name;
     capu_status status;
 
-    context->operands.name = guide->ops[number].call.name;
-    context->residency.uploads.is_held = guide->ops[number].call.kind == CALL_UPLOAD;
-    status = gather(context, &guide->ops[number]);
+    following->operands->name = guide->ops[number].call.name;
+    following->residency->uploads.is_held = guide->ops[number].call.kind == CALL_UPLOAD;
+    status = gather(following, &guide->ops[number]);
     if (status == CAPU_OK) {
-        status = resident_make_ready(&context->residency);
+        status = resident_make_ready(following->residency);
     }
     if (status == CAPU_OK) {
-        status = replay_run(context, guide, number);
+        status = replay_run(following, guide, number);
         if (status != CAPU_OK) {
-            owed_mark(&context->guided); /* what it may have taken along is owed now, too */
+            owed_mark(following->guided); /* what it may have taken along is owed now, too */
         }
     }
-    context->operands.name = name;
-    context->residency.uploads.is_held = false;
+    following->operands->name = name;
+    following->residency->uploads.is_held = false;
     return status;
 }
 
 /* Says for which tensor an op could not run again: the program has not called that op. */
-static capu_status fail_replay(capu_context *context, uint32_t wanted, capu_status status)
+static capu_status fail_replay(struct following *following, uint32_t wanted, capu_status status)
 {
     char why[ERROR_TEXT_BYTES];
 
-    memcpy(why, context->failure.text, sizeof(why));
+    memcpy(why, following->failure->text, sizeof(why));
     return failure_set(
-        &context->failure, status,
+        following->failure, status,
         "'%s' must be recomputed, since this iteration has left its plan: %s",
-        lookup_name(&context->memory, context->guided.binding.tensors[wanted].tensor), why);
+        lookup_name(following->memory, following->guided->binding.tensors[wanted].tensor), why);
 }
 
 /* Recomputes one tensor, and first its lost inputs. Each input is older than the tensor that is
    made from it, so the stack never contains a tensor twice. */
-static capu_status recover(capu_context *context, uint32_t wanted)
+static capu_status recover(struct following *following, uint32_t wanted)
 {
-    struct owed *owed = &context->guided.owed;
+    struct owed *owed = &following->guided->owed;
     uint32_t depth = 0;
 
     owed->stack[depth++] = wanted;
@@ -236,11 +238,11 @@ static capu_status recover(capu_context *context, uint32_t wanted)
         uint32_t missing;
         capu_status status;
 
-        if (!owed_is_lost(&context->guided, top)) {
+        if (!owed_is_lost(following->guided, top)) {
             depth--;
             continue;
         }
-        status = check_replay(context, top, &missing);
+        status = check_replay(following, top, &missing);
         if (status != CAPU_OK) {
             return status;
         }
@@ -249,70 +251,71 @@ static capu_status recover(capu_context *context, uint32_t wanted)
             owed->stack[depth++] = missing;
             continue;
         }
-        status = run_again(context, owed->entries[top].maker - 1);
+        status = run_again(following, owed->entries[top].maker - 1);
         if (status != CAPU_OK) {
-            return context->failure.lost != CAPU_OK ? status : fail_replay(context, top, status);
+            return following->failure->lost != CAPU_OK ? status
+                                                       : fail_replay(following, top, status);
         }
     }
     return CAPU_OK;
 }
 
 /* Everything that the plan would have recomputed. */
-static capu_status recover_owed(capu_context *context)
+static capu_status recover_owed(struct following *following)
 {
-    const struct guide *guide = context->guided.owed.guide;
+    const struct guide *guide = following->guided->owed.guide;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        if (owed_is_due(&context->guided, i)) {
-            bool is_owed = tensor_is_owed(context->guided.binding.tensors[i].tensor);
-            capu_status status = recover(context, i);
+        if (owed_is_due(following->guided, i)) {
+            bool is_owed = tensor_is_owed(following->guided->binding.tensors[i].tensor);
+            capu_status status = recover(following, i);
 
             /* What the plan gave up for good is recomputed if possible. */
-            if (status != CAPU_OK && (is_owed || context->failure.lost != CAPU_OK)) {
+            if (status != CAPU_OK && (is_owed || following->failure->lost != CAPU_OK)) {
                 return status;
             }
         }
     }
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        context->guided.owed.entries[i].is_source = false;
+        following->guided->owed.entries[i].is_source = false;
     }
     return CAPU_OK;
 }
 
-capu_status recovery_before_write(capu_context *context, struct tensor *tensor)
+capu_status recovery_before_write(struct following *following, struct tensor *tensor)
 {
-    return owed_is_source(&context->guided, tensor) ? recover_owed(context) : CAPU_OK;
+    return owed_is_source(following->guided, tensor) ? recover_owed(following) : CAPU_OK;
 }
 
-capu_status recovery_restore(capu_context *context, struct tensor *tensor)
+capu_status recovery_restore(struct following *following, struct tensor *tensor)
 {
     if (!tensor_is_lost(tensor)) {
         return CAPU_OK;
     }
-    if (owed_find(&context->guided, tensor) == OWED_NONE) {
-        return fail_lost(context, tensor, "it is not of this iteration any more");
+    if (owed_find(following->guided, tensor) == OWED_NONE) {
+        return fail_lost(following, tensor, "it is not of this iteration any more");
     }
-    return recover(context, tensor->guide_index);
+    return recover(following, tensor->guide_index);
 }
 
-capu_status recovery_prepare(capu_context *context, bool *has_run)
+capu_status recovery_prepare(struct following *following, bool *has_run)
 {
-    struct operands *operands = &context->operands;
+    struct operands *operands = following->operands;
     bool overwrites = false;
 
     *has_run = false;
-    if (context->plans.keeper == NULL) {
+    if (following->settings->config.mode != CAPU_MODE_GUIDED) {
         return CAPU_OK; /* nothing is ever given up */
     }
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
 
         overwrites = overwrites || (access->role != CAPU_READ &&
-                                    owed_is_source(&context->guided, access->tensor));
+                                    owed_is_source(following->guided, access->tensor));
     }
     if (overwrites) {
         *has_run = true;
-        return recover_owed(context);
+        return recover_owed(following);
     }
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
@@ -320,10 +323,10 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
         if (access_needs_contents(access) && tensor_is_lost(access->tensor)) {
             struct tensor *tensor = access->tensor;
             size_t operand = operand_of(operands, i);
-            capu_status status = recovery_restore(context, tensor);
+            capu_status status = recovery_restore(following, tensor);
 
             *has_run = true;
-            return status == CAPU_CONTENTS_LOST ? fail_read(context, operand, tensor) : status;
+            return status == CAPU_CONTENTS_LOST ? fail_read(following, operand, tensor) : status;
         }
     }
     return CAPU_OK;
@@ -335,13 +338,13 @@ static bool outlives_iteration(const struct tensor *tensor)
     return (tensor->is_persistent || tensor->is_read_after) && !tensor->allocation->is_freed;
 }
 
-bool recovery_must_begin(const capu_context *context)
+bool recovery_must_begin(const struct following *following)
 {
-    const struct guide *guide = context->guided.active->guide;
+    const struct guide *guide = following->guided->active->guide;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        if (!guide->tensors[i].is_kept && owed_is_lost(&context->guided, i) &&
-            outlives_iteration(context->guided.binding.tensors[i].tensor)) {
+        if (!guide->tensors[i].is_kept && owed_is_lost(following->guided, i) &&
+            outlives_iteration(following->guided->binding.tensors[i].tensor)) {
             return true;
         }
     }
@@ -349,10 +352,10 @@ bool recovery_must_begin(const capu_context *context)
 }
 
 /* The pages that the op which made a tensor needs to run again; 0: no op of this iteration did. */
-static size_t replay_pages(const capu_context *context, uint32_t number)
+static size_t replay_pages(const struct following *following, uint32_t number)
 {
-    const struct guide *guide = context->guided.owed.guide;
-    uint32_t maker = context->guided.owed.entries[number].maker;
+    const struct guide *guide = following->guided->owed.guide;
+    uint32_t maker = following->guided->owed.entries[number].maker;
     struct guide_part accesses = {0};
     size_t pages = 0;
 
@@ -365,24 +368,24 @@ static size_t replay_pages(const capu_context *context, uint32_t number)
     return pages;
 }
 
-capu_status recovery_before_fixed(capu_context *context, size_t page_count)
+capu_status recovery_before_fixed(struct following *following, size_t page_count)
 {
-    const struct guide *guide = context->guided.owed.guide;
-    size_t fixed = memory_fixed_pages(&context->memory) + page_count;
-    size_t limit = pages_limit(context->memory.pages);
+    const struct guide *guide = following->guided->owed.guide;
+    size_t fixed = memory_fixed_pages(following->memory) + page_count;
+    size_t limit = pages_limit(following->memory->pages);
     size_t room = limit > fixed ? limit - fixed : 0;
 
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count; i++) {
-        struct tensor *tensor = context->guided.binding.tensors[i].tensor;
-        bool is_needed = owed_is_lost(&context->guided, i) &&
+        struct tensor *tensor = following->guided->binding.tensors[i].tensor;
+        bool is_needed = owed_is_lost(following->guided, i) &&
                          (tensor_is_owed(tensor) || outlives_iteration(tensor));
         capu_status status = CAPU_OK;
 
-        if (owed_is_lost(&context->guided, i) && replay_pages(context, i) > room) {
-            status = recover(context, i);
+        if (owed_is_lost(following->guided, i) && replay_pages(following, i) > room) {
+            status = recover(following, i);
         }
         /* Dead contents are only kept readable as far as that is possible. */
-        if (context->failure.lost != CAPU_OK ||
+        if (following->failure->lost != CAPU_OK ||
             (status != CAPU_OK && status != CAPU_CONTENTS_LOST && is_needed)) {
             return status;
         }
@@ -390,40 +393,40 @@ capu_status recovery_before_fixed(capu_context *context, size_t page_count)
     return CAPU_OK;
 }
 
-capu_status recovery_finish(capu_context *context)
+capu_status recovery_finish(struct following *following)
 {
-    const struct guide *guide = context->guided.owed.guide;
+    const struct guide *guide = following->guided->owed.guide;
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count && status == CAPU_OK; i++) {
-        if (owed_is_lost(&context->guided, i) &&
-            outlives_iteration(context->guided.binding.tensors[i].tensor)) {
-            status = recover(context, i);
+        if (owed_is_lost(following->guided, i) &&
+            outlives_iteration(following->guided->binding.tensors[i].tensor)) {
+            status = recover(following, i);
             if (status == CAPU_CONTENTS_LOST) {
                 status = CAPU_OK; /* the recorded iteration overwrote it: reading it now fails */
             }
         }
     }
     if (status == CAPU_OK) {
-        context->guided.owed.guide = NULL;
+        following->guided->owed.guide = NULL;
     }
     return status;
 }
 
-capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
+capu_status recovery_end_early(struct following *following, struct tensor *tensor)
 {
-    const struct guide *guide = context->guided.owed.guide;
+    const struct guide *guide = following->guided->owed.guide;
     capu_status status;
 
-    if (owed_find(&context->guided, tensor) == OWED_NONE) {
+    if (owed_find(following->guided, tensor) == OWED_NONE) {
         return CAPU_OK;
     }
-    status = recover_owed(context);
+    status = recover_owed(following);
     /* The iteration may still read all that is dead. What cannot be recomputed stays lost. */
     for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
-        if (owed_is_lost(&context->guided, i) && recover(context, i) != CAPU_OK) {
-            status = context->failure.lost;
+        if (owed_is_lost(following->guided, i) && recover(following, i) != CAPU_OK) {
+            status = following->failure->lost;
         }
     }
-    return status != CAPU_OK ? status : recovery_finish(context);
+    return status != CAPU_OK ? status : recovery_finish(following);
 }

@@ -24,42 +24,44 @@
 
 #include "runtime/tensor/tensors.h"
 
+struct following;
+
 /*
  * Before the op at hand: recomputes lost tensors that it reads, and everything that is owed if it
  * overwrites a source of that. *has_run: something was run, so the op's operands must be resolved
  * again. CONTENTS_LOST: a tensor that it reads cannot be recomputed; and what making room returns.
  */
-capu_status recovery_prepare(capu_context *context, bool *has_run);
+capu_status recovery_prepare(struct following *following, bool *has_run);
 
 /* Before the contents of a tensor change other than by an op. */
-capu_status recovery_before_write(capu_context *context, struct tensor *tensor);
+capu_status recovery_before_write(struct following *following, struct tensor *tensor);
 
 /* So many more pages are about to become always resident. Lost tensors that could not be recomputed
    beside them are recomputed first, so that neither a read of one nor the end of the iteration
    fails for lack of room. Pre: the guide has been left if its pages are needed
    (pager_leave_guide_for). Errors: what making room returns. */
-capu_status recovery_before_fixed(capu_context *context, size_t page_count);
+capu_status recovery_before_fixed(struct following *following, size_t page_count);
 
 /* A tensor is to be kept that a plan may have given up: recomputes what it held. Pre: no guide is
    active that has it. CONTENTS_LOST: that is not possible; and what making room returns. */
-capu_status recovery_restore(capu_context *context, struct tensor *tensor);
+capu_status recovery_restore(struct following *following, struct tensor *tensor);
 
 /* Whether the iteration's former guide has tensors of this allocation. */
-bool recovery_has(const capu_context *context, const struct allocation *allocation);
+bool recovery_has(const struct following *following, const struct allocation *allocation);
 
 /* A tensor is freed. If it is always resident, replays may still read its memory. */
-void recovery_note_freed(capu_context *context, const struct tensor *tensor);
+void recovery_note_freed(struct following *following, const struct tensor *tensor);
 
 /* A tensor is about to be split. If the guide has it, everything that is owed or outlives the
    iteration is recomputed now, all else that is lost if possible, and recovery ends. */
-capu_status recovery_end_early(capu_context *context, struct tensor *tensor);
+capu_status recovery_end_early(struct following *following, struct tensor *tensor);
 
 /* Whether the active guide, followed to its end, has given up contents that outlive the iteration:
    its iteration freed the tensor, and this one has not. Pre: a guide is active. */
-bool recovery_must_begin(const capu_context *context);
+bool recovery_must_begin(const struct following *following);
 
 /* The iteration ends: recomputes what outlives it, and ends recovery. After a failure it may be
    tried again. */
-capu_status recovery_finish(capu_context *context);
+capu_status recovery_finish(struct following *following);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
+#include "runtime/follow/following.h"
 #include "runtime/guide/enqueue.h"
 #include "runtime/residency/contents.h"
 #include "runtime/residency/victims.h"
@@ -12,34 +12,34 @@
 #include "runtime/strict/strict_watch.h"
 #include "runtime/tensor/order.h"
 
-static capu_status clear_ranges(capu_context *context, const struct guide *guide,
+static capu_status clear_ranges(struct following *following, const struct guide *guide,
                                 const struct guide_op *op)
 {
-    capu_status status = strict_poison_replay(&context->strict, guide, op);
+    capu_status status = strict_poison_replay(following->strict, guide, op);
 
     for (uint32_t i = 0; i < op->cleared.count && status == CAPU_OK; i++) {
         const struct record_range *range = &guide->cleared[op->cleared.first + i];
 
-        status = device_fill(context->lanes.device, context->lanes.compute.stream, range->address,
-                             0, range->bytes);
+        status = device_fill(following->lanes->device, following->lanes->compute.stream,
+                             range->address, 0, range->bytes);
     }
     return status;
 }
 
 /* The op's work once more, cleared ranges first. */
-static capu_status enqueue(capu_context *context, const struct guide *guide, uint32_t number)
+static capu_status enqueue(struct following *following, const struct guide *guide, uint32_t number)
 {
     const struct guide_op *op = &guide->ops[number];
     capu_status status =
-        failure_check(&context->failure, clear_ranges(context, guide, op), op->call.name);
+        failure_check(following->failure, clear_ranges(following, guide, op), op->call.name);
 
-    status = status == CAPU_OK ? strict_watch_replay_begin(&context->strict, guide, op) : status;
+    status = status == CAPU_OK ? strict_watch_replay_begin(following->strict, guide, op) : status;
     if (status == CAPU_OK) {
         capu_status breach;
 
-        status = enqueue_replay(&context->guided, guide, number);
-        breach = strict_watch_replay_end(&context->strict, op);
-        breach = breach == CAPU_OK ? strict_again_check(&context->strict, guide, op) : breach;
+        status = enqueue_replay(following->guided, guide, number);
+        breach = strict_watch_replay_end(following->strict, op);
+        breach = breach == CAPU_OK ? strict_again_check(following->strict, guide, op) : breach;
         status = status == CAPU_OK ? breach : status;
     }
     return status;
@@ -48,38 +48,38 @@ static capu_status enqueue(capu_context *context, const struct guide *guide, uin
 /* After a replay that failed when something had been enqueued: its outputs are lost, and owed if
    they were there. A small tensor that was cleared cannot be lost: it becomes undefined, and
    replays that read it do not run. */
-static void forget_outputs(capu_context *context, const struct guide *guide,
+static void forget_outputs(struct following *following, const struct guide *guide,
                            const struct guide_op *op)
 {
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        struct tensor *tensor = context->guided.binding.tensors[access->tensor].tensor;
+        struct tensor *tensor = following->guided->binding.tensors[access->tensor].tensor;
 
         if (access->role != CAPU_READ && tensor != NULL) {
             tensor_state_spoiled(tensor);
-            victims_touch(&context->residency, tensor);
+            victims_touch(following->residency, tensor);
         }
     }
     for (uint32_t i = 0; i < op->cleared.count; i++) {
         const struct record_range *range = &guide->cleared[op->cleared.first + i];
-        struct tensor *tensor = tensors_find(&context->memory.tensors, range->address);
+        struct tensor *tensor = tensors_find(&following->memory->tensors, range->address);
 
         if (tensor != NULL && !tensor_is_managed(tensor)) {
             tensor->version++;
-            contents_forget(&context->residency, tensor);
+            contents_forget(following->residency, tensor);
         }
     }
 }
 
 /* Updates the tensors and the record after a replay between these marks. */
-static void settle(capu_context *context, const struct guide *guide, uint32_t number,
+static void settle(struct following *following, const struct guide *guide, uint32_t number,
                    struct lane_position start, struct lane_position end)
 {
     const struct guide_op *op = &guide->ops[number];
 
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        struct tensor *tensor = context->guided.binding.tensors[access->tensor].tensor;
+        struct tensor *tensor = following->guided->binding.tensors[access->tensor].tensor;
 
         if (tensor == NULL) {
             continue;
@@ -88,22 +88,22 @@ static void settle(capu_context *context, const struct guide *guide, uint32_t nu
         if (access->role != CAPU_READ) {
             /* If the program has overwritten it since, what the replay made does not count. */
             tensor->written = end;
-            tensor_state_replayed(tensor,
-                                  tensor_is_mapped(tensor) &&
-                                      tensor->version ==
-                                          context->guided.binding.versions[op->accesses.first + i]);
-            victims_touch(&context->residency, tensor);
+            tensor_state_replayed(
+                tensor,
+                tensor_is_mapped(tensor) &&
+                    tensor->version == following->guided->binding.versions[op->accesses.first + i]);
+            victims_touch(following->residency, tensor);
         }
     }
-    tracker_replay(&context->records, op->call.name, number, start, end);
+    tracker_replay(following->records, op->call.name, number, start, end);
 }
 
-static bool has_operands(const capu_context *context, const struct guide *guide,
+static bool has_operands(const struct following *following, const struct guide *guide,
                          const struct guide_op *op)
 {
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        const struct tensor *tensor = context->guided.binding.tensors[access->tensor].tensor;
+        const struct tensor *tensor = following->guided->binding.tensors[access->tensor].tensor;
 
         if (tensor != NULL && !tensor_is_mapped(tensor)) {
             return false;
@@ -112,7 +112,7 @@ static bool has_operands(const capu_context *context, const struct guide *guide,
     return true;
 }
 
-capu_status replay_run(capu_context *context, const struct guide *guide, uint32_t number)
+capu_status replay_run(struct following *following, const struct guide *guide, uint32_t number)
 {
     const struct guide_op *op = &guide->ops[number];
     struct lane_position start;
@@ -121,31 +121,31 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
     capu_status status;
 
     ASSERT(number < guide->op_count);
-    ASSERT_INTERNAL(has_operands(context, guide, op));
-    status = failure_check(&context->failure, tracker_mark_begin(&context->records, &start),
+    ASSERT_INTERNAL(has_operands(following, guide, op));
+    status = failure_check(following->failure, tracker_mark_begin(following->records, &start),
                            "marking a replay");
     if (status == CAPU_OK) {
-        has_written = op->cleared.count > 0 || strict_is_on(&context->settings);
-        status = enqueue(context, guide, number);
+        has_written = op->cleared.count > 0 || strict_is_on(following->settings);
+        status = enqueue(following, guide, number);
     }
     if (status == CAPU_OK) {
         has_written = true;
-        if (tracker_mark_end(&context->records, &end) != CAPU_OK) {
+        if (tracker_mark_end(following->records, &end) != CAPU_OK) {
             /* The replay runs all the same. Once it has completed, its start can serve as its end.
              */
-            capture_give_up(&context->lanes, "the end of a replay cannot be marked");
-            status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
+            capture_give_up(following->lanes, "the end of a replay cannot be marked");
+            status = failure_check(following->failure, lane_synchronize(&following->lanes->compute),
                                    "a replay");
             end = start;
         }
     }
     if (status != CAPU_OK) {
-        lanes_quiesce(&context->lanes, &context->lanes.compute);
+        lanes_quiesce(following->lanes, &following->lanes->compute);
         if (has_written) {
-            forget_outputs(context, guide, op);
+            forget_outputs(following, guide, op);
         }
         return status;
     }
-    settle(context, guide, number, start, end);
+    settle(following, guide, number, start, end);
     return CAPU_OK;
 }

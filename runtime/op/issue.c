@@ -143,8 +143,8 @@ capu_status issue_op(capu_context *context, const struct call *call, const capu_
         status = stage_arguments(context, op, &arguments);
     }
     if (status == CAPU_OK && is_planned) {
-        executor_note_run(
-            context, (struct bound_op){.arguments = arguments, .duration_ns = op->duration_ns});
+        executor_note_run(&context->following, (struct bound_op){.arguments = arguments,
+                                                                 .duration_ns = op->duration_ns});
     }
     if (status == CAPU_OK) {
         status = enqueue_op(&context->guided, call, arguments, op->duration_ns);
@@ -175,7 +175,8 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
             "taking memory for a graph");
     }
     if (is_planned) {
-        executor_note_run(context, (struct bound_op){.kept = host.kept, .kept_bytes = host.bytes});
+        executor_note_run(&context->following,
+                          (struct bound_op){.kept = host.kept, .kept_bytes = host.bytes});
     }
     if (status == CAPU_OK) {
         status = enqueue_transfer(&context->guided, call, host);

@@ -267,7 +267,7 @@ static capu_status begin_unplanned(capu_context *context)
     capu_status status = CAPU_OK;
 
     while (has_run && status == CAPU_OK) {
-        status = recovery_prepare(context, &has_run);
+        status = recovery_prepare(&context->following, &has_run);
         if (status == CAPU_OK && has_run) {
             status = resolve_all(context);
         }
@@ -304,8 +304,8 @@ static capu_status make_ready(capu_context *context, bool *is_planned)
         return status;
     }
     if (context->guided.active != NULL) {
-        status = context->iteration.is_open ? executor_begin(context, is_planned)
-                                            : executor_visit(context);
+        status = context->iteration.is_open ? executor_begin(&context->following, is_planned)
+                                            : executor_visit(&context->following);
     }
     if (status == CAPU_OK && !*is_planned) {
         status = begin_unplanned(context);
@@ -394,7 +394,8 @@ static bool is_cleared_again(const struct operands *operands, const struct piece
    a later mark is good enough, and cheaper. */
 static capu_status mark_end(capu_context *context, bool is_planned, struct lane_position *end)
 {
-    if (is_planned && !tracker_is_timing(&context->records) && !executor_is_followed(context)) {
+    if (is_planned && !tracker_is_timing(&context->records) &&
+        !executor_is_followed(&context->following)) {
         *end = lane_promise(&context->lanes.compute);
         return CAPU_OK;
     }
@@ -436,5 +437,5 @@ capu_status operands_end(capu_context *context, bool is_planned)
         }
     }
     tracker_marks(&context->records, op, &operands->call, operands->start, end);
-    return is_planned ? executor_end(context) : CAPU_OK;
+    return is_planned ? executor_end(&context->following) : CAPU_OK;
 }

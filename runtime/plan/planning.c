@@ -482,7 +482,7 @@ static capu_status choose(capu_context *context, const struct label_record *labe
 static capu_status install(capu_context *context, struct plan_cache *plans,
                            struct plan_entry *entry)
 {
-    capu_status status = install_guide(context, entry);
+    capu_status status = install_guide(&context->following, entry);
 
     if (status == CAPU_OK || context->failure.lost != CAPU_OK) {
         return context->failure.lost;
