@@ -106,6 +106,6 @@ capu_status capu_budget_set(capu_context *context, uint64_t bytes)
         record->report.budget_bytes = context->settings.config.budget_bytes;
     }
     context->settings.config.budget_bytes = bytes;
-    planning_note_budget(context);
+    planning_note_budget(&context->plans);
     return CAPU_OK;
 }

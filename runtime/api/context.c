@@ -386,6 +386,15 @@ static void connect_parts(capu_context *context)
                                             .strict = &context->strict,
                                             .residency = &context->residency,
                                             .graphs = &context->graphs};
+    context->plans.settings = &context->settings;
+    context->plans.failure = &context->failure;
+    context->plans.lanes = &context->lanes;
+    context->plans.memory = &context->memory;
+    context->plans.iteration = &context->iteration;
+    context->plans.guided = &context->guided;
+    context->plans.records = &context->records;
+    context->plans.residency = &context->residency;
+    context->plans.following = &context->following;
 }
 
 capu_status context_create_on(struct device *device, const capu_config *config, capu_context **out,
@@ -426,6 +435,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
                               text_bytes, &context->agent);
         context->records.agent = context->agent;
         context->residency.agent = context->agent;
+        context->plans.agent = context->agent;
     }
     if (status != CAPU_OK) {
         destroy_parts(context);
@@ -433,7 +443,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
         return status;
     }
     if (context->settings.config.mode == CAPU_MODE_GUIDED) {
-        status = planning_create(context, &context->plans.keeper);
+        status = planning_create(&context->plans, &context->plans.keeper);
         if (status != CAPU_OK) {
             snprintf(text, text_bytes, "%s", context->failure.text);
         }

@@ -87,7 +87,7 @@ static capu_status keep_from_now_on(capu_context *context, struct tensor *tensor
     if (status == CAPU_OK && becomes_persistent && !tensor->is_read_after) {
         /* Plans, and the records that plans are made of, let it die after its last access. */
         tensor->is_read_after = true;
-        status = planning_forget(context, tensor->address);
+        status = planning_forget(&context->plans, tensor->address);
     }
     if (status == CAPU_OK && context->iteration.is_open && !tensor_is_placed(tensor) &&
         (is_let_die || becomes_persistent)) {
@@ -97,7 +97,7 @@ static capu_status keep_from_now_on(capu_context *context, struct tensor *tensor
         return status;
     }
     memcpy(why, context->failure.text, sizeof(why));
-    planning_note_loss(context);
+    planning_note_loss(&context->plans);
     return failure_set(&context->failure, status, "'%s' is described as persistent too late: %s",
                        lookup_name(&context->memory, tensor), why);
 }

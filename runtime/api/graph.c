@@ -93,7 +93,7 @@ static capu_status check_plan(capu_context *context, const struct label_record *
     const char *error;
 
     if (context->guided.active == NULL) {
-        error = planning_error(context, label->label);
+        error = planning_error(&context->plans, label->label);
         return failure_set(&context->failure, CAPU_NOT_READY,
                            "the iteration cannot be captured: no plan is active for it%s%s",
                            error[0] != '\0' ? ": " : "", error);
@@ -103,7 +103,7 @@ static capu_status check_plan(capu_context *context, const struct label_record *
                            "the iteration cannot be captured: its plan has no places for tensors, "
                            "so it maps memory");
     }
-    if (planning_times_next(context)) {
+    if (planning_times_next(&context->plans)) {
         return failure_set(&context->failure, CAPU_NOT_READY,
                            "the iteration cannot be captured: its ops are timed, in the first "
                            "iterations under a plan, to be traced, and in one of %llu",
@@ -134,7 +134,7 @@ capu_status capu_graph_begin(capu_graph *graph, const char *label)
                              "no memory to capture an iteration");
     }
     if (status == CAPU_OK) {
-        status = iteration_open(context, labelled, planning_wants_times(context));
+        status = iteration_open(context, labelled, planning_wants_times(&context->plans));
     }
     if (status == CAPU_OK) {
         graph->placement = context->guided.placement;

@@ -77,7 +77,7 @@ static bool wants_times(capu_context *context)
     if (config->mode == CAPU_MODE_OFF) {
         return is_traced || config->timeline != 0 || config->sample_every == 1;
     }
-    return context->plans.keeper == NULL || planning_wants_times(context);
+    return context->plans.keeper == NULL || planning_wants_times(&context->plans);
 }
 
 capu_status iteration_prepare(capu_context *context, const char *call, const char *label,
@@ -124,7 +124,7 @@ capu_status iteration_plan(capu_context *context, struct label_record *label)
         return CAPU_OK;
     }
     forget_transients(context);
-    return planning_begin(context, label);
+    return planning_begin(&context->plans, label);
 }
 
 capu_status iteration_open(capu_context *context, struct label_record *label, bool is_timed)
@@ -136,9 +136,10 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
     retire_copies(&context->lanes.d2h);
     retire_copies(&context->lanes.h2d);
     context->iteration.number++;
-    plan_error = context->guided.active == NULL ? planning_error(context, label->label) : "";
+    plan_error =
+        context->guided.active == NULL ? planning_error(&context->plans, label->label) : "";
     record = tracker_open(&context->records, label->label, plan_error, is_timed);
-    planning_report(context, label, &record->report);
+    planning_report(&context->plans, label, &record->report);
     status = lane_mark(&context->lanes.compute, &record->begin);
     if (status != CAPU_OK) {
         tracker_cancel(&context->records);

@@ -273,7 +273,7 @@ static capu_status begin_unplanned(capu_context *context)
         }
     }
     if (status == CAPU_CONTENTS_LOST) {
-        planning_note_loss(context);
+        planning_note_loss(&context->plans);
     }
     return status != CAPU_OK ? status : resident_make_ready(&context->residency);
 }
@@ -284,7 +284,7 @@ capu_status operands_note_visit(capu_context *context, struct tensor *tensor)
         return CAPU_OK;
     }
     tensor->is_read_after = true;
-    return planning_forget(context, tensor->address);
+    return planning_forget(&context->plans, tensor->address);
 }
 
 /* Makes everything ready for the op, with the active guide or without one. */

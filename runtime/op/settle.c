@@ -12,7 +12,7 @@ capu_status settle_records(capu_context *context)
 {
     capu_status status = tracker_settle(&context->records);
 
-    planning_review(context); /* records that were completed before a failure, too */
+    planning_review(&context->plans); /* records that were completed before a failure, too */
     return status;
 }
 

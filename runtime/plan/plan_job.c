@@ -5,7 +5,7 @@
 #include "base/size_text.h"
 #include "device/monotonic.h"
 #include "policy/model/timeline.h"
-#include "runtime/context/internal.h"
+#include "runtime/plan/plans.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -231,14 +231,14 @@ static void run_job(void *data)
 
 /* The host budget without what uploads take of it. A budget that holds every tensor is no limit:
    planners then need not check it. */
-static uint64_t host_limit(const capu_context *context, const struct trace *trace)
+static uint64_t host_limit(const struct plans *plans, const struct trace *trace)
 {
-    uint64_t budget_bytes = context->settings.config.host_budget_bytes;
+    uint64_t budget_bytes = plans->settings->config.host_budget_bytes;
     uint64_t bytes = 0;
 
     if (budget_bytes != UINT64_MAX) {
-        ASSERT(context->residency.uploads.bytes <= budget_bytes);
-        budget_bytes -= context->residency.uploads.bytes;
+        ASSERT(plans->residency->uploads.bytes <= budget_bytes);
+        budget_bytes -= plans->residency->uploads.bytes;
     }
     for (uint32_t i = 0; i < trace->tensor_count; i++) {
         bytes += trace->tensors[i].bytes;
@@ -267,14 +267,14 @@ static void add_pages(struct tensor *tensor, void *pages)
 }
 
 /* Pages that live tensors need which the record does not have. A plan leaves room for them. */
-static uint64_t other_pages(const capu_context *context, const struct record *record)
+static uint64_t other_pages(const struct plans *plans, const struct record *record)
 {
     uint64_t pages = 0;
 
-    tensors_each(&context->memory.tensors, add_pages, &pages);
+    tensors_each(&plans->memory->tensors, add_pages, &pages);
     for (size_t i = 0; i < record->tensor_count; i++) {
         const struct tensor *tensor =
-            tensors_find(&context->memory.tensors, record->tensors[i].address);
+            tensors_find(&plans->memory->tensors, record->tensors[i].address);
 
         if (tensor != NULL && tensor->address == record->tensors[i].address &&
             tensor->page_count == record_tensor_pages(&record->tensors[i]) &&
@@ -285,7 +285,7 @@ static uint64_t other_pages(const capu_context *context, const struct record *re
     return pages;
 }
 
-static capu_status fill(capu_context *context, const struct record *record, bool keeps_contents,
+static capu_status fill(struct plans *plans, const struct record *record, bool keeps_contents,
                         struct plan_job *job)
 {
     static const enum planner_effort efforts[] = {
@@ -297,32 +297,32 @@ static capu_status fill(capu_context *context, const struct record *record, bool
     uint64_t others;
 
     if (status == CAPU_OK) {
-        status = trace_record_build(&context->records, record, true, &job->trace, &job->error);
+        status = trace_record_build(plans->records, record, true, &job->trace, &job->error);
     }
     if (status == CAPU_OK) {
         job->is_copied = calloc((size_t)job->trace.tensor_count + 1, sizeof(*job->is_copied));
         status = job->is_copied != NULL ? copy_freed(job) : CAPU_NO_HOST_MEMORY;
         job->entry->keeps_contents = keeps_contents;
-        job->entry->budget_bytes = context->settings.config.budget_bytes;
+        job->entry->budget_bytes = plans->settings->config.budget_bytes;
     }
     job->machine = job->trace.machine;
     job->next = job->machine;
-    job->duplex = (struct duplex){context->lanes.link.d2h_duplex_bytes_per_s,
-                                  context->lanes.link.h2d_duplex_bytes_per_s};
+    job->duplex = (struct duplex){plans->lanes->link.d2h_duplex_bytes_per_s,
+                                  plans->lanes->link.h2d_duplex_bytes_per_s};
     job->preserve = keeps_contents ? PRESERVE_ALL : PRESERVE_UNREAD;
-    job->planner = planner_find(context->settings.config.planner);
-    job->effort = efforts[context->settings.config.effort];
-    job->budget_bytes = context->settings.config.budget_bytes;
-    job->host_bytes = host_limit(context, &job->trace);
-    job->page_bytes = pages_bytes_each(context->memory.pages);
-    others = other_pages(context, record) * job->page_bytes;
+    job->planner = planner_find(plans->settings->config.planner);
+    job->effort = efforts[plans->settings->config.effort];
+    job->budget_bytes = plans->settings->config.budget_bytes;
+    job->host_bytes = host_limit(plans, &job->trace);
+    job->page_bytes = pages_bytes_each(plans->memory->pages);
+    others = other_pages(plans, record) * job->page_bytes;
     job->apart_bytes = job->budget_bytes > others ? job->budget_bytes - others : 0;
-    job->is_unplaced = context->plans.places_nothing;
-    job->wants_text = context->settings.config.plan_path != NULL;
+    job->is_unplaced = plans->places_nothing;
+    job->wants_text = plans->settings->config.plan_path != NULL;
     job->found_ns = UINT64_MAX;
     job->started_ns = monotonic_now_ns();
     job->stall_ns = record->is_timed ? record->report.stall_ns : 0;
-    job->agent = context->agent;
+    job->agent = plans->agent;
     return status;
 }
 
@@ -356,7 +356,7 @@ static void take_seen_times(struct plan_job *job, const struct plan_entry *old,
     }
 }
 
-capu_status plan_job_start(capu_context *context, const struct record *record, bool keeps_contents,
+capu_status plan_job_start(struct plans *plans, const struct record *record, bool keeps_contents,
                            const struct plan_entry *old, const struct feedback_link *link,
                            struct plan_job **out)
 {
@@ -367,13 +367,13 @@ capu_status plan_job_start(capu_context *context, const struct record *record, b
     if (job == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    status = fill(context, record, keeps_contents, job);
+    status = fill(plans, record, keeps_contents, job);
     if (status == CAPU_OK && old != NULL) {
         job->must_place = !old->guide->is_unplaced;
         job->is_unplaced = job->is_unplaced || old->guide->is_unplaced; /* none were found before */
         take_seen_times(job, old, link);
     }
-    job->is_staged = old == NULL && context->settings.config.wait_for_plan == 0;
+    job->is_staged = old == NULL && plans->settings->config.wait_for_plan == 0;
     return status == CAPU_OK ? agent_start(job->agent, run_job, job, &job->task) : status;
 }
 

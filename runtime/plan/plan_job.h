@@ -24,6 +24,7 @@
 #include <stdatomic.h>
 
 struct agent_task;
+struct plans;
 
 struct plan_job {
     struct trace trace;
@@ -64,7 +65,7 @@ struct plan_job {
    `link`; NULL, both: there is none, and the job has stages unless wait_for_plan is set. Even on
    failure *out is a job, or NULL without memory for one: its `entry` may be NULL. NO_HOST_MEMORY,
    and what trace_record_build and agent_start give. */
-capu_status plan_job_start(capu_context *context, const struct record *record, bool keeps_contents,
+capu_status plan_job_start(struct plans *plans, const struct record *record, bool keeps_contents,
                            const struct plan_entry *old, const struct feedback_link *link,
                            struct plan_job **out);
 

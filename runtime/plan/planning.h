@@ -27,6 +27,7 @@
 #include "runtime/plan/label_records.h"
 
 struct plan_keeper;
+struct plans;
 
 /* Plans that are made at once, each by a task of the agent. */
 enum { PLANNING_JOBS = 3 };
@@ -35,7 +36,7 @@ enum { PLANNING_JOBS = 3 };
 #define PLANNING_PATIENCE_NS UINT64_C(200000000)
 
 /* Errors: NO_HOST_MEMORY, and what measuring the link gives. */
-capu_status planning_create(capu_context *context, struct plan_keeper **out);
+capu_status planning_create(struct plans *plans, struct plan_keeper **out);
 
 /* Ends jobs under way early. NULL is fine. */
 void planning_destroy(struct plan_keeper *planning);
@@ -43,47 +44,47 @@ void planning_destroy(struct plan_keeper *planning);
 /* An iteration begins: takes finished plans, and makes the guide that fits active, or none. If a
    guide cannot be installed, that costs the plan, not the iteration: fails only if the context is
    lost. */
-capu_status planning_begin(capu_context *context, struct label_record *label);
+capu_status planning_begin(struct plans *plans, struct label_record *label);
 
 /* Takes the records that have finished since the last call. For an iteration that no guide fits, a
    plan is made. Where feedback.h says so of one that was guided to its end, a new plan is made,
    which becomes active if it is predicted to be better than what the old one takes. */
-void planning_review(capu_context *context);
+void planning_review(struct plans *plans);
 
 /* An iteration begins, with or without an active guide: whether its ops are to be timed. */
-bool planning_wants_times(capu_context *context);
+bool planning_wants_times(struct plans *plans);
 
 /* The same, asked ahead for an iteration that may not begin. Pre: a guide is active. */
-bool planning_times_next(const capu_context *context);
+bool planning_times_next(const struct plans *plans);
 
 /* Keeps a new plan. It replaces an old one for the same ops; if that is active, a stage waits until
    changing is worth it, unless only the stage has places: predictions do not know what an iteration
    without them spends on mapping. False: the entry is still the caller's, since the old one is
    better or host memory is short. Pre: no iteration is open. */
-bool planning_keep(capu_context *context, struct label_record *label, struct plan_entry *entry);
+bool planning_keep(struct plans *plans, struct label_record *label, struct plan_entry *entry);
 
 /* Plans that have a tensor at this address are wrong: discards them. Inside an iteration the active
    one is left, and discarded when recovery has ended. */
-capu_status planning_forget(capu_context *context, const void *address);
+capu_status planning_forget(struct plans *plans, const void *address);
 
 /* The budget has changed. Plans that need more pages than it allows are discarded, except the
    active one, which has its pages; for what was planned in less than it allows, new plans are made.
  */
-void planning_note_budget(capu_context *context);
+void planning_note_budget(struct plans *plans);
 
 /* An iteration ends, with its record still open: notes what it says about those to come. */
 void planning_end(struct label_record *label, const struct record *record);
 
 /* Contents that a plan discarded have been read. From now on plans for that label copy out what
    nothing could recompute, and others are discarded. */
-void planning_note_loss(capu_context *context);
+void planning_note_loss(struct plans *plans);
 
 /* Why there is no plan for the label's next iteration; "" if there is one or none was tried. */
-const char *planning_error(capu_context *context, const char *label);
+const char *planning_error(struct plans *plans, const char *label);
 
 /* Fills in what the report of the iteration that begins says about planning, apart from its own
    plan. */
-void planning_report(const capu_context *context, const struct label_record *label,
+void planning_report(const struct plans *plans, const struct label_record *label,
                      capu_report *report);
 
 #endif

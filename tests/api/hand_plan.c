@@ -67,7 +67,7 @@ uint64_t hand_plan_give(struct rig *rig, const void *any, const struct hand_acti
     uint64_t ns;
 
     RIG_OK(rig, capu_synchronize(context));
-    RIG_OK(rig, planning_forget(context, any)); /* planning's own plan */
+    RIG_OK(rig, planning_forget(&context->plans, any)); /* planning's own plan */
     record = hand_plan_record(context);
     label =
         label_records_find(&context->plans.labels, names_intern(&context->memory.names, "train"));

@@ -85,7 +85,7 @@ void net_expect_guided(struct net *net, const capu_report *report, const char *l
                   "iteration %llu: mode %u, diverged %llu, at op %llu: %s",
                   (unsigned long long)report->iteration, report->mode,
                   (unsigned long long)report->diverged, (unsigned long long)report->diverged_at,
-                  planning_error(net->rig.context, label));
+                  planning_error(&net->rig.context->plans, label));
     expect_balance(report);
 }
 

@@ -229,7 +229,8 @@ START_TEST(the_program_is_guided)
     program_run(&program);
     expect_sums(&program, "no fault");
     RIG_OK(&rig, capu_report_get(rig.context, &report));
-    ck_assert_msg(report.mode == CAPU_MODE_GUIDED, "%s", planning_error(rig.context, "train"));
+    ck_assert_msg(report.mode == CAPU_MODE_GUIDED, "%s",
+                  planning_error(&rig.context->plans, "train"));
     ck_assert(report.diverged == 0 || _i == 1);
     ck_assert_uint_gt(report.prefetch_count, 0);
     ck_assert_uint_eq(report.unplaced, _i);

@@ -22,7 +22,7 @@ static struct plan_entry *plan_again(struct net *net)
         newest = record;
     }
     ck_assert_ptr_nonnull(newest);
-    ck_assert_int_eq(plan_job_start(context, newest, false, NULL, NULL, &job), CAPU_OK);
+    ck_assert_int_eq(plan_job_start(&context->plans, newest, false, NULL, NULL, &job), CAPU_OK);
     plan_job_wait(job);
     entry = plan_job_take(job);
     ck_assert_ptr_nonnull(entry);
@@ -92,7 +92,7 @@ START_TEST(places_take_over_at_once)
     net.rig.context->plans.places_nothing = false;
     placed = plan_again(&net);
     placed->feedback.predicted_ns = net.rig.context->guided.active->feedback.predicted_ns + 1;
-    ck_assert(planning_keep(net.rig.context, label, placed));
+    ck_assert(planning_keep(&net.rig.context->plans, label, placed));
     report = net_train(&net, "train");
     net_expect_guided(&net, &report, "train");
     ck_assert_uint_eq(report.unplaced, 0);
@@ -101,7 +101,7 @@ START_TEST(places_take_over_at_once)
     net.rig.context->plans.places_nothing = true;
     placed = plan_again(&net);
     placed->feedback.predicted_ns = 1;
-    ck_assert(!planning_keep(net.rig.context, label, placed));
+    ck_assert(!planning_keep(&net.rig.context->plans, label, placed));
     plan_entry_destroy(placed);
     rig_finish(&net.rig);
 }
@@ -274,12 +274,12 @@ START_TEST(planning_begins_inside_the_next_iteration)
     run_ahead(&net, 100000);
     RIG_OK(&net.rig, capu_iteration_begin(context, "train"));
     net_forward(&net, 1);
-    planning_report(context, context->plans.label, &report);
+    planning_report(&context->plans, context->plans.label, &report);
     ck_assert((report.planning_ns > 0) ==
               (tracker_finished_after(&context->records.tracker, 0) != NULL));
     RIG_OK(&net.rig, lane_synchronize(&context->lanes.compute));
     net_forward(&net, 1);
-    planning_report(context, context->plans.label, &report);
+    planning_report(&context->plans, context->plans.label, &report);
     ck_assert_uint_gt(report.planning_ns, 0);
     RIG_OK(&net.rig, capu_iteration_end(context));
     rig_finish(&net.rig);
