@@ -9,7 +9,7 @@
 #include "bench/runtime/bench.h"
 #include "tools/output/progress.h"
 
-#include "runtime/context/internal.h"
+#include "runtime/api/context.h"
 
 #include <inttypes.h>
 #include <stdio.h>

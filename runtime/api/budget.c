@@ -6,8 +6,8 @@
  * fails, the old budget still holds.
  */
 #include "base/size_text.h"
+#include "runtime/api/context.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/plan/planning.h"
 #include "runtime/residency/pager.h"

@@ -1,8 +1,9 @@
 /* Contexts from creation to end: see capuchin/context.h. */
+#include "runtime/api/context.h"
+
 #include "base/assert.h"
 #include "base/size_text.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/follow/graph_books.h"
 
 #include "runtime/context/config.h"

@@ -1,6 +1,7 @@
 /* Describing tensors, and asking about them: see capuchin/memory.h. */
+#include "runtime/api/context.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
+#include "runtime/context/structs.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/plan/planning.h"
 #include "runtime/residency/contents.h"

@@ -1,8 +1,8 @@
 /* CUDA-shaped calls on the thread's current context: see capuchin/drop_in.h. */
 #include "capuchin/drop_in.h"
 
+#include "runtime/api/context.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 
 /* The only state outside a context: the context that this thread's drop-in calls use. */
 static _Thread_local capu_context *current;

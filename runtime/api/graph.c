@@ -8,9 +8,9 @@
  */
 #include "runtime/follow/graph_books.h"
 
+#include "runtime/api/context.h"
 #include "runtime/api/iteration.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/lanes/capture.h"
 #include "runtime/plan/planning.h"
 #include "runtime/tensor/lookup.h"

@@ -11,8 +11,8 @@
 #include "runtime/api/iteration.h"
 
 #include "device/marks.h"
+#include "runtime/api/context.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/follow/executor.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/op/settle.h"

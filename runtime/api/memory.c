@@ -9,9 +9,9 @@
 #include "runtime/tensor/allocation.h"
 
 #include "base/size_text.h"
+#include "runtime/api/context.h"
 #include "runtime/api/release.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/residency/contents.h"
 #include "runtime/residency/pager.h"

@@ -2,9 +2,9 @@
  * capu_realloc, see capuchin/memory.h. Plans know tensors by address and size. So an allocation
  * never becomes smaller, and becomes longer in place where its pages or its slot have room.
  */
+#include "runtime/api/context.h"
 #include "runtime/api/split.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/residency/contents.h"
 #include "runtime/tensor/lookup.h"
 #include "runtime/tensor/order.h"

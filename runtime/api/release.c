@@ -1,8 +1,8 @@
 /* Freeing: takes allocations away from their users. See capuchin/memory.h. */
 #include "runtime/api/release.h"
 
+#include "runtime/api/context.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/op/settle.h"
 #include "runtime/residency/contents.h"

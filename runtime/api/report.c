@@ -9,8 +9,9 @@
  */
 #include "base/printable.h"
 #include "base/size_text.h"
+#include "runtime/api/context.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
+#include "runtime/context/structs.h"
 #include "runtime/op/settle.h"
 #include "runtime/tensor/lookup.h"
 

@@ -13,8 +13,8 @@
  */
 #include "runtime/api/split.h"
 
+#include "runtime/api/context.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/residency/contents.h"
 #include "runtime/residency/leave.h"

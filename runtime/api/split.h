@@ -5,7 +5,7 @@
 #ifndef CAPU_RUNTIME_SPLIT_H
 #define CAPU_RUNTIME_SPLIT_H
 
-#include "runtime/context/internal.h"
+#include "runtime/api/context.h"
 
 /* What a tensor becomes. Parts that the caller names get no description; others inherit the
    tensor's. */

@@ -4,8 +4,8 @@
  * A range that covers several tensors is worked off tensor by tensor, so that filling or reading a
  * blob never needs more room than its largest tensor.
  */
+#include "runtime/api/context.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/follow/executor.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/op/issue.h"

@@ -5,7 +5,6 @@
 #include "policy/format/trace.h"
 #include "runtime/context/config.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -2,11 +2,11 @@
 #include "runtime/op/issue.h"
 
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/follow/executor.h"
 #include "runtime/guide/enqueue.h"
 #include "runtime/op/operands.h"
 #include "runtime/op/settle.h"
+#include "runtime/op/whole.h"
 #include "runtime/strict/strict.h"
 #include "runtime/strict/strict_again.h"
 #include "runtime/strict/strict_watch.h"

@@ -11,9 +11,9 @@
 
 #include "base/array.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
 #include "runtime/follow/executor.h"
 #include "runtime/follow/recovery.h"
+#include "runtime/op/whole.h"
 #include "runtime/plan/planning.h"
 #include "runtime/residency/contents.h"
 #include "runtime/residency/leave.h"

@@ -2,7 +2,7 @@
 #include "runtime/op/settle.h"
 
 #include "runtime/context/failure.h"
-#include "runtime/context/internal.h"
+#include "runtime/op/whole.h"
 #include "runtime/plan/planning.h"
 
 /* Without iterations nothing retires the lanes' marks: do it every so many calls. */

@@ -1,7 +1,7 @@
 /* One-line ops, see steps.h. */
 #include "tests/api/steps.h"
 
-#include "runtime/context/internal.h"
+#include "runtime/api/context.h"
 #include "runtime/residency/leave.h"
 #include "runtime/residency/swap.h"
 

@@ -8,7 +8,7 @@
 #define CAPU_TESTS_SUPPORT_RIG_H
 
 #include "device/device.h"
-#include "runtime/context/internal.h"
+#include "runtime/api/context.h"
 #include "tests/support/adaptor_order.h"
 
 #include <stdbool.h>

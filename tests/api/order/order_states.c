@@ -1,7 +1,7 @@
 /* The states of the table of order, see order_states.h. */
 #include "tests/api/order/order_states.h"
 
-#include "runtime/context/internal.h"
+#include "runtime/api/context.h"
 #include "runtime/residency/stock.h"
 #include "tests/support/adaptor_fault.h"
 

@@ -12,7 +12,7 @@
 #include "tests/api/order/order_calls.h"
 #include "tests/api/order/order_states.h"
 
-#include "runtime/context/internal.h"
+#include "runtime/api/context.h"
 #include "tests/support/effort.h"
 
 #include <stdio.h>

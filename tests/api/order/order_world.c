@@ -3,7 +3,7 @@
 
 #include "tests/api/hand_plan.h"
 
-#include "runtime/context/internal.h"
+#include "runtime/api/context.h"
 #include "runtime/guide/plan_entry.h"
 
 #include <stdlib.h>

@@ -1,52 +1,13 @@
 /*
- * The inside of a context, for the files of this room only.
+ * What every public call begins with; creating a context, and checking it.
  *
- * struct capu_context puts the parts together; each part has a header of its own, and README.md
- * lists them. All of it is owned by the thread that calls the library; agent.h says what the
- * agent's thread sees.
+ * Owned by the context's thread.
  */
-#ifndef CAPU_RUNTIME_INTERNAL_H
-#define CAPU_RUNTIME_INTERNAL_H
+#ifndef CAPU_RUNTIME_CONTEXT_H
+#define CAPU_RUNTIME_CONTEXT_H
 
 #include "capuchin/capuchin.h"
-#include "runtime/context/agent.h"
-#include "runtime/context/failure.h"
-#include "runtime/context/fork_mark.h"
-#include "runtime/context/settings.h"
-#include "runtime/context/structs.h"
-#include "runtime/follow/following.h"
-#include "runtime/guide/guided.h"
-#include "runtime/iteration/iteration_state.h"
-#include "runtime/lanes/graph.h"
-#include "runtime/lanes/lanes.h"
-#include "runtime/plan/plans.h"
-#include "runtime/record/records.h"
-#include "runtime/residency/residency.h"
-#include "runtime/strict/strict.h"
-#include "runtime/tensor/access.h"
-#include "runtime/tensor/memory.h"
-#include "runtime/tensor/tensor_state.h"
-
-struct capu_context {
-    struct settings settings;
-    struct fork_mark fork_mark;
-    struct failure failure;
-    struct lanes lanes;
-    struct memory memory;
-    struct residency residency;
-    struct following following;
-    struct records records;
-    struct strict strict;
-    struct agent *agent;
-    struct operands operands;
-
-    struct iteration_state iteration;
-    bool in_access;         /* between capu_access_begin and capu_access_end */
-    bool access_is_planned; /* the active guide has that access */
-    struct plans plans;
-    struct guided guided;
-    struct graphs graphs;
-};
+#include "runtime/op/whole.h"
 
 /* Every public call begins with this: OK, or the status of a lost context; INVALID without one,
    WRONG_PROCESS in a child of its process, WRONG_ORDER in a run function. */

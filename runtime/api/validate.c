@@ -2,7 +2,7 @@
  * Checks the books of a context: that the parts are valid by themselves and agree with each other.
  * For tests, and for builds with expensive assertions.
  */
-#include "runtime/context/internal.h"
+#include "runtime/api/context.h"
 
 #include <stdio.h>
 

@@ -1,0 +1,35 @@
+/*
+ * The whole context: its parts together. Each part has a header of its own in the folder that works
+ * on it, and says there which others it works with. Only the folders op and api see the whole.
+ *
+ * All of it is owned by the thread that calls the library; agent.h says what the agent's thread
+ * sees.
+ */
+#ifndef CAPU_RUNTIME_WHOLE_H
+#define CAPU_RUNTIME_WHOLE_H
+
+#include "runtime/context/agent.h"
+#include "runtime/context/fork_mark.h"
+#include "runtime/plan/plans.h"
+
+struct capu_context {
+    struct settings settings;
+    struct fork_mark fork_mark;
+    struct failure failure;
+    struct agent *agent;
+    struct lanes lanes;
+    struct memory memory;
+    struct operands operands;
+    bool in_access;         /* between capu_access_begin and capu_access_end */
+    bool access_is_planned; /* the active guide has that access */
+    struct iteration_state iteration;
+    struct guided guided;
+    struct records records;
+    struct strict strict;
+    struct residency residency;
+    struct graphs graphs;
+    struct following following;
+    struct plans plans;
+};
+
+#endif
