@@ -11,6 +11,7 @@
 #include "runtime/follow/recovery.h"
 #include "runtime/plan/planning.h"
 #include "runtime/residency/pager.h"
+#include "runtime/residency/victims.h"
 
 static const char call[] = "capu_budget_set";
 
@@ -52,7 +53,7 @@ static capu_status make_room(capu_context *context, size_t page_count)
     if (status == CAPU_OK) {
         status = recovery_before_fixed(&context->following, page_count);
     }
-    context->operands.stamp++;
+    victims_spare(&context->residency.victims);
     return status != CAPU_OK ? status : pager_make_room(&context->residency, page_count);
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/residency/contents.h"
 #include "runtime/residency/pager.h"
 #include "runtime/residency/parked.h"
+#include "runtime/residency/victims.h"
 
 /* With clear_fresh, new memory reads as zeros. */
 static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
@@ -73,7 +74,7 @@ static capu_status make_room_for_slab(capu_context *context)
     if (status == CAPU_OK) {
         status = recovery_before_fixed(&context->following, 1);
     }
-    context->operands.stamp++;
+    victims_spare(&context->residency.victims);
     return status != CAPU_OK ? status : pager_make_room(&context->residency, 1);
 }
 

@@ -385,9 +385,7 @@ static capu_status recall(capu_context *context, struct tensor *tensor)
     if (!tensor_is_managed(tensor)) {
         return CAPU_OK;
     }
-    context->operands.stamp++;
-    tensor->in_op.stamp = context->operands.stamp;
-    tensor->in_op.index = 0;
+    tensor->in_op.stamp = victims_spare(&context->residency.victims);
     if (context->settings.is_paging) {
         pager_claim(&context->residency, tensor);
         if (has_bytes && !tensor_is_mapped(tensor)) {

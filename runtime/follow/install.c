@@ -10,6 +10,7 @@
 #include "runtime/residency/parked.h"
 #include "runtime/residency/stock.h"
 #include "runtime/residency/swap.h"
+#include "runtime/residency/victims.h"
 #include "runtime/strict/strict.h"
 
 #include <stdlib.h>
@@ -166,7 +167,7 @@ static capu_status bind_pages(struct following *following, const struct guide *g
     if (fresh == NULL) {
         return failure_set(following->failure, CAPU_NO_HOST_MEMORY, "no memory to place a plan");
     }
-    following->operands->stamp++;
+    victims_spare(&following->residency->victims);
     status = pager_make_room(following->residency, missing);
     if (status == CAPU_OK) {
         status =

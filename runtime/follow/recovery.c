@@ -8,6 +8,7 @@
 #include "runtime/guide/owed.h"
 #include "runtime/residency/resident.h"
 #include "runtime/residency/swap.h"
+#include "runtime/residency/victims.h"
 #include "runtime/tensor/access.h"
 #include "runtime/tensor/lookup.h"
 
@@ -162,7 +163,7 @@ static capu_status gather(struct following *following, const struct guide_op *op
     const struct guide *guide = following->guided->owed.guide;
     capu_status status = CAPU_OK;
 
-    following->operands->stamp++;
+    following->operands->stamp = victims_spare(&following->residency->victims);
     following->operands->access_count = 0;
     following->operands->piece_count = 0;
     for (uint32_t i = op->accesses.first;

@@ -239,7 +239,7 @@ static capu_status resolve_all(capu_context *context)
     struct operands *operands = &context->operands;
     capu_status status = CAPU_OK;
 
-    operands->stamp++;
+    operands->stamp = victims_spare(&context->residency.victims);
     operands->access_count = 0;
     operands->piece_count = 0;
     operands->clears = false;

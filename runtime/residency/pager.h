@@ -16,8 +16,8 @@
 struct residency;
 
 /*
- * Makes `page_count` pages available by evicting tensors that are not operands of the current op
- * (tensor.in_op). OVER_BUDGET: operands and always-resident pages leave too little.
+ * Makes `page_count` pages available by evicting tensors that are not spared (victims.h), as the
+ * operands of the op at hand are. OVER_BUDGET: operands and always-resident pages leave too little.
  * HOST_OVER_BUDGET, NO_HOST_MEMORY: there is nowhere to evict to. Nothing is lost on failure.
  */
 capu_status pager_make_room(struct residency *residency, size_t page_count);

@@ -24,7 +24,7 @@ static struct tensor *list_victim(const struct residency *residency, const struc
 {
     struct tensor *tensor = list->head;
 
-    while (tensor != NULL && tensor->in_op.stamp == residency->operands->stamp) {
+    while (tensor != NULL && tensor->in_op.stamp == residency->victims.spared) {
         tensor = tensor->residency.next;
     }
     return tensor;

@@ -40,7 +40,7 @@ struct operands {
     size_t piece_count;
     size_t piece_capacity;
     bool clears;    /* some piece is cleared: CAPU_WRITE_CLEARED */
-    uint64_t stamp; /* counts ops; tensor.in_op.stamp equals it for operands of this op */
+    uint64_t stamp; /* tensor.in_op.stamp equals it for operands of this op: victims_spare */
 
     struct call call; /* with its operands in `list` */
     capu_operand *list;
