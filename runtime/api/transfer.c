@@ -290,7 +290,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
         return failure_check(&context->failure, status, "reading a host copy");
     }
     read_extents(part, to);
-    context->operands.has_waited = false;
+    traffic_begin_op(&context->records.traffic);
     op = tracker_op(&context->records, &call, false);
     tracker_access(&context->records, part->tensor, CAPU_READ);
     tracker_marks(&context->records, op, &call, now, now);

@@ -284,8 +284,8 @@ static capu_status follow_copies(struct following *following, struct tensor *ten
     if (tensor->ready.lane == NULL && role == CAPU_READ) {
         return CAPU_OK;
     }
-    following->operands->has_waited =
-        following->operands->has_waited ||
+    following->records->traffic.has_waited =
+        following->records->traffic.has_waited ||
         (tracker_is_timing(following->records) && !lane_has_passed(tensor->ready));
     return failure_check(following->failure, order_access(&following->lanes->compute, tensor, role),
                          "ordering an op after a copy");
@@ -338,7 +338,7 @@ static capu_status make_ready(struct following *following, const struct guide *g
         takes = takes || !tensor_is_mapped(tensor);
     }
     if (takes && previous.count > 0) {
-        following->operands->has_waited = true;
+        following->records->traffic.has_waited = true;
         status = follow_previous(following, guide, previous, &following->lanes->compute);
     }
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {

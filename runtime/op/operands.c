@@ -319,8 +319,7 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
     capu_status status;
 
     *is_planned = false;
-    context->operands.has_waited = false;
-    context->records.traffic.from.lane = NULL;
+    traffic_begin_op(&context->records.traffic);
     status = operands_check(context, call);
     if (status == CAPU_OK) {
         status = check_defined(context);
@@ -346,7 +345,7 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
         return status;
     }
     if (context->records.traffic.from.lane != NULL) {
-        traffic_wait_end(&context->records);
+        traffic_wait_end(&context->records, operands->start);
     }
     status = prepare_pieces(context);
     if (status != CAPU_OK) {

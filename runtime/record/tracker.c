@@ -260,7 +260,7 @@ size_t tracker_op(struct records *records, const struct call *call, bool is_repl
     op = record_add_op(record, call, records->tracker.segment);
     op->is_replayable = is_replayable;
     op->ns = planned_ns(records);
-    if (records->operands->has_waited) {
+    if (records->traffic.has_waited) {
         record->waits[record->wait_count++] = (struct record_wait){.op = record->op_count - 1};
     }
     if (!call->is_once) {
@@ -450,7 +450,7 @@ void tracker_replay(struct records *records, const char *name, uint32_t number,
         record->replays[record->replay_count++] =
             (struct record_replay){.before = record->op_count,
                                    .name = name,
-                                   .has_waited = records->operands->has_waited,
+                                   .has_waited = records->traffic.has_waited,
                                    .start = start.sequence,
                                    .end = end.sequence};
         timeline_log_replay(records, number);

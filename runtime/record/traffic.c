@@ -45,6 +45,7 @@ void traffic_host_waited(struct records *records, uint64_t begin_ns)
     uint64_t ns = device_now_ns(records->lanes->device) - begin_ns;
 
     records->traffic.totals.host_wait_ns += ns;
+    records->traffic.has_waited = true;
     TRACKER_ADD(records, host_wait_ns, ns);
 }
 
@@ -59,15 +60,14 @@ void traffic_wait_begin(struct records *records)
     }
 }
 
-void traffic_wait_end(struct records *records)
+void traffic_wait_end(struct records *records, struct lane_position start)
 {
     struct traffic *traffic = &records->traffic;
-    struct traffic_gap gap = {.from = traffic->from, .to = records->operands->start};
+    struct traffic_gap gap = {.from = traffic->from, .to = start};
 
     traffic_settle(records);
-    if (records->operands->has_waited &&
-        array_reserve(&traffic->gaps, &traffic->gap_capacity, traffic->gap_count + 1,
-                      sizeof(traffic->gaps[0]))) {
+    if (traffic->has_waited && array_reserve(&traffic->gaps, &traffic->gap_capacity,
+                                             traffic->gap_count + 1, sizeof(traffic->gaps[0]))) {
         traffic->gaps[traffic->gap_count++] = gap;
     }
 }

@@ -14,6 +14,8 @@
 #include "capuchin/report.h"
 #include "device/lane.h"
 
+#include <stdbool.h>
+
 struct records;
 struct tensor;
 
@@ -24,6 +26,7 @@ struct traffic_gap {
 struct traffic {
     capu_traffic totals;
     struct lane_position from; /* of the op at hand; no lane: nothing is missing for it */
+    bool has_waited;           /* for it: the host for room, or compute for a copy */
     struct traffic_gap *gaps;  /* not read yet, the oldest first */
     size_t gap_count, gap_capacity;
 };
@@ -37,13 +40,21 @@ void traffic_back(struct records *records, struct tensor *tensor);
 /* A tensor is evicted by a method other than SWAP, without a copy. As above. */
 void traffic_dropped(struct records *records, const struct tensor *tensor, uint32_t method);
 
-/* The calling thread has waited for evictions since a time of the device. As above. */
+/* The calling thread has waited for room since a time of the device. As above. */
 void traffic_host_waited(struct records *records, uint64_t begin_ns);
 
-/* Operands of the op at hand are missing; its start has been marked. Nothing is noted in
-   iterations, whose reports have the waits, nor where there is no host memory or event for it. */
+/* Another op is at hand, for which nothing has waited yet. */
+static inline void traffic_begin_op(struct traffic *traffic)
+{
+    traffic->from.lane = NULL;
+    traffic->has_waited = false;
+}
+
+/* Operands of the op at hand are missing; its start has been marked, at `start`. Nothing is noted
+   in iterations, whose reports have the waits, nor where there is no host memory or event for it.
+ */
 void traffic_wait_begin(struct records *records);
-void traffic_wait_end(struct records *records);
+void traffic_wait_end(struct records *records, struct lane_position start);
 
 /* Reads the gaps that have passed. Before marks on the compute lane are retired. */
 void traffic_settle(struct records *records);

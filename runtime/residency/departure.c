@@ -183,7 +183,6 @@ capu_status departure_wait(struct residency *residency, struct departure *depart
         }
     }
     traffic_host_waited(residency->records, start);
-    residency->operands->has_waited = true;
     return departure_end(residency, departure);
 }
 

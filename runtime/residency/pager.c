@@ -205,7 +205,8 @@ static capu_status fetch(struct residency *residency, struct tensor *tensor)
     if (status == CAPU_OK) {
         status = swap_in(residency, tensor);
     }
-    residency->operands->has_waited = residency->operands->has_waited || status == CAPU_OK;
+    residency->records->traffic.has_waited =
+        residency->records->traffic.has_waited || status == CAPU_OK;
     return status;
 }
 

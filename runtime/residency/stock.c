@@ -99,7 +99,6 @@ static capu_status wait_for(struct residency *residency, const struct tensor *te
     capu_status status = order_wait(tensor);
 
     traffic_host_waited(residency->records, start);
-    residency->operands->has_waited = true;
     return failure_check(residency->failure, status, "waiting for pages");
 }
 

@@ -47,7 +47,6 @@ struct operands {
     size_t list_capacity;
     const char *name; /* its name */
     struct lane_position start;
-    bool has_waited; /* the host waited for room for it, or compute for a copy */
 
     struct device_grant *grants; /* what it may touch: strict_watch.c */
     size_t grant_capacity;
