@@ -7,7 +7,7 @@
 #define CAPU_RUNTIME_CONTEXT_H
 
 #include "capuchin/capuchin.h"
-#include "runtime/op/whole.h"
+#include "runtime/issue/whole.h"
 
 /* Every public call begins with this: OK, or the status of a lost context; INVALID without one,
    WRONG_PROCESS in a child of its process, WRONG_ORDER in a run function. */

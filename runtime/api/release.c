@@ -4,7 +4,7 @@
 #include "runtime/api/context.h"
 #include "runtime/context/failure.h"
 #include "runtime/follow/recovery.h"
-#include "runtime/op/settle.h"
+#include "runtime/issue/settle.h"
 #include "runtime/residency/contents.h"
 #include "runtime/residency/leave.h"
 #include "runtime/residency/parked.h"

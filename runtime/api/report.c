@@ -12,7 +12,7 @@
 #include "runtime/api/context.h"
 #include "runtime/context/failure.h"
 #include "runtime/context/structs.h"
-#include "runtime/op/settle.h"
+#include "runtime/issue/settle.h"
 #include "runtime/tensor/lookup.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "runtime/api/context.h"
 #include "runtime/context/failure.h"
 #include "runtime/context/structs.h"
-#include "runtime/op/issue.h"
+#include "runtime/issue/issue.h"
 
 #include <string.h>
 

@@ -7,12 +7,12 @@
 #include "runtime/follow/recovery.h"
 #include "runtime/follow/replay.h"
 #include "runtime/guide/feedback.h"
+#include "runtime/op/op.h"
 #include "runtime/residency/leave.h"
 #include "runtime/residency/pager.h"
 #include "runtime/residency/stock.h"
 #include "runtime/residency/swap.h"
 #include "runtime/strict/strict.h"
-#include "runtime/tensor/access.h"
 #include "runtime/tensor/order.h"
 
 #include <string.h>

@@ -6,10 +6,10 @@
 #include "runtime/follow/following.h"
 #include "runtime/follow/replay.h"
 #include "runtime/guide/owed.h"
+#include "runtime/op/op.h"
 #include "runtime/residency/resident.h"
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"
-#include "runtime/tensor/access.h"
 #include "runtime/tensor/lookup.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "runtime/guide/plan_entry.h"
 #include "runtime/iteration/iteration_state.h"
 #include "runtime/lanes/lanes.h"
-#include "runtime/tensor/access.h"
+#include "runtime/op/op.h"
 #include "runtime/tensor/memory.h"
 
 struct guided {

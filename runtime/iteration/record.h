@@ -19,7 +19,7 @@
 #include "capuchin/report.h"
 #include "device/lane.h"
 #include "runtime/iteration/copy_sums.h"
-#include "runtime/tensor/call.h"
+#include "runtime/op/call.h"
 #include "runtime/tensor/page_census.h"
 
 #include <stdbool.h>

@@ -3,9 +3,9 @@
 
 #include "base/size_text.h"
 #include "runtime/context/failure.h"
+#include "runtime/op/op.h"
 #include "runtime/residency/pager.h"
 #include "runtime/residency/residency.h"
-#include "runtime/tensor/access.h"
 #include "runtime/tensor/order.h"
 
 #include <stdio.h>

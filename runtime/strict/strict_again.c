@@ -4,9 +4,9 @@
 #include "base/array.h"
 #include "runtime/context/failure.h"
 #include "runtime/guide/enqueue.h"
+#include "runtime/op/op.h"
 #include "runtime/strict/strict.h"
 #include "runtime/strict/strict_strangers.h"
-#include "runtime/tensor/access.h"
 #include "runtime/tensor/lookup.h"
 
 #include <string.h>

@@ -39,7 +39,7 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         may["tools"] = "capuchin base policy models interpose tools"
         # Within a room, a folder includes itself and those before it.
         folders["policy"] = "format model lower place bound search baselines"
-        folders["runtime"] = "context tensor lanes iteration guide record strict residency follow plan op api"
+        folders["runtime"] = "context tensor op lanes iteration guide record strict residency follow plan issue api"
         folders["interpose"] = "ptx flow image slice period"
         folders["shim"] = "driver core launch graph copies libraries exports"
         folders["tools"] = "output view report predict page options top command"

@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "device/lane.h"
-#include "runtime/tensor/call.h"
+#include "runtime/op/call.h"
 #include "runtime/tensor/tensor_state.h"
 
 /* A tensor that an op touches, after its operands have been resolved and merged. */

@@ -14,7 +14,7 @@
 #define CAPU_RUNTIME_ISSUE_H
 
 #include "capuchin/context.h"
-#include "runtime/tensor/call.h"
+#include "runtime/op/call.h"
 
 /* Issues an op of the program; of `op`, its argument bytes are copied. */
 capu_status issue_op(capu_context *context, const struct call *call, const capu_op *op);

@@ -13,7 +13,7 @@
 #ifndef CAPU_RUNTIME_OPERANDS_H
 #define CAPU_RUNTIME_OPERANDS_H
 
-#include "runtime/tensor/access.h"
+#include "runtime/op/op.h"
 
 /* Only resolves the operands, and reports what is wrong with them. */
 capu_status operands_check(capu_context *context, const struct call *call);

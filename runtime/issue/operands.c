@@ -7,13 +7,14 @@
  * that cannot run leaves no trace. Then the op is compared with the active guide (executor.h);
  * without a guide, lost contents are recomputed and the tensors are made resident.
  */
-#include "runtime/op/operands.h"
+#include "runtime/issue/operands.h"
 
 #include "base/array.h"
 #include "runtime/context/failure.h"
 #include "runtime/follow/executor.h"
 #include "runtime/follow/recovery.h"
-#include "runtime/op/whole.h"
+#include "runtime/issue/whole.h"
+#include "runtime/op/op.h"
 #include "runtime/plan/planning.h"
 #include "runtime/residency/contents.h"
 #include "runtime/residency/leave.h"
@@ -22,7 +23,6 @@
 #include "runtime/residency/victims.h"
 #include "runtime/strict/strict.h"
 #include "runtime/strict/strict_strangers.h"
-#include "runtime/tensor/access.h"
 #include "runtime/tensor/lookup.h"
 #include "runtime/tensor/order.h"
 

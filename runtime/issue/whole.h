@@ -1,6 +1,6 @@
 /*
  * The whole context: its parts together. Each part has a header of its own in the folder that works
- * on it, and says there which others it works with. Only the folders op and api see the whole.
+ * on it, and says there which others it works with. Only the folders issue and api see the whole.
  *
  * All of it is owned by the thread that calls the library; agent.h says what the agent's thread
  * sees.

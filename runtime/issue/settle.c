@@ -1,8 +1,8 @@
 /* Taking note of work that has passed, see settle.h. */
-#include "runtime/op/settle.h"
+#include "runtime/issue/settle.h"
 
 #include "runtime/context/failure.h"
-#include "runtime/op/whole.h"
+#include "runtime/issue/whole.h"
 #include "runtime/plan/planning.h"
 
 /* Without iterations nothing retires the lanes' marks: do it every so many calls. */

@@ -1,12 +1,12 @@
 /* From a call of the program to the device, see issue.h. */
-#include "runtime/op/issue.h"
+#include "runtime/issue/issue.h"
 
 #include "runtime/context/failure.h"
 #include "runtime/follow/executor.h"
 #include "runtime/guide/enqueue.h"
-#include "runtime/op/operands.h"
-#include "runtime/op/settle.h"
-#include "runtime/op/whole.h"
+#include "runtime/issue/operands.h"
+#include "runtime/issue/settle.h"
+#include "runtime/issue/whole.h"
 #include "runtime/strict/strict.h"
 #include "runtime/strict/strict_again.h"
 #include "runtime/strict/strict_watch.h"
