@@ -330,7 +330,7 @@ static void destroy_parts(capu_context *context)
     staging_finish(&context->lanes.staging);
     tracker_finish(&context->records.tracker);
     traffic_finish(&context->records.traffic);
-    operands_finish(&context->operands);
+    operands_finish(&context->op);
     tensors_finish(&context->memory.tensors);
     names_finish(&context->memory.names);
     slabs_destroy(context->memory.slabs);
@@ -352,13 +352,13 @@ static void connect_parts(capu_context *context)
     context->guided.memory = &context->memory;
     context->guided.settings = &context->settings;
     context->guided.iteration = &context->iteration;
-    context->guided.operands = &context->operands;
+    context->guided.op = &context->op;
     context->records.failure = &context->failure;
     context->records.lanes = &context->lanes;
     context->records.memory = &context->memory;
     context->records.settings = &context->settings;
     context->records.iteration = &context->iteration;
-    context->records.operands = &context->operands;
+    context->records.op = &context->op;
     context->records.guided = &context->guided;
     context->strict = (struct strict){.settings = &context->settings,
                                       .failure = &context->failure,
@@ -366,13 +366,13 @@ static void connect_parts(capu_context *context)
                                       .memory = &context->memory,
                                       .records = &context->records,
                                       .guided = &context->guided,
-                                      .operands = &context->operands};
+                                      .op = &context->op};
     context->residency.failure = &context->failure;
     context->residency.lanes = &context->lanes;
     context->residency.memory = &context->memory;
     context->residency.settings = &context->settings;
     context->residency.iteration = &context->iteration;
-    context->residency.operands = &context->operands;
+    context->residency.op = &context->op;
     context->residency.guided = &context->guided;
     context->residency.records = &context->records;
     context->residency.strict = &context->strict;
@@ -381,7 +381,7 @@ static void connect_parts(capu_context *context)
                                             .lanes = &context->lanes,
                                             .memory = &context->memory,
                                             .iteration = &context->iteration,
-                                            .operands = &context->operands,
+                                            .op = &context->op,
                                             .guided = &context->guided,
                                             .records = &context->records,
                                             .strict = &context->strict,

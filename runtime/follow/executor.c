@@ -302,7 +302,7 @@ static struct tensor *tensor_of(const struct following *following,
     if (!access->is_managed) {
         return NULL;
     }
-    return purpose == AT_HAND ? following->operands->accesses[n].tensor
+    return purpose == AT_HAND ? following->op->accesses[n].tensor
                               : tensor_at(following, access->tensor);
 }
 
@@ -427,17 +427,17 @@ static bool is_planned_tensor(const struct following *following, const struct gu
    tensor after its last access that is to outlive the iteration this time is wrong. */
 static bool is_planned_op(const struct following *following, const struct guide *guide)
 {
-    const struct operands *operands = following->operands;
-    const struct guide_op *op = &guide->ops[following->guided->binding.next];
+    const struct op *op = following->op;
+    const struct guide_op *next = &guide->ops[following->guided->binding.next];
 
     if (following->guided->binding.next >= guide->op_count ||
-        !is_same_call(&op->call, &operands->call) || op->accesses.count != operands->access_count ||
-        following->guided->binding.free_count < op->free_count) {
+        !is_same_call(&next->call, &op->call) || next->accesses.count != op->access_count ||
+        following->guided->binding.free_count < next->free_count) {
         return false;
     }
-    for (uint32_t i = 0; i < op->accesses.count; i++) {
-        const struct guide_access *planned = &guide->accesses[op->accesses.first + i];
-        const struct access *access = &operands->accesses[i];
+    for (uint32_t i = 0; i < next->accesses.count; i++) {
+        const struct guide_access *planned = &guide->accesses[next->accesses.first + i];
+        const struct access *access = &op->accesses[i];
 
         if (!is_planned_tensor(following, guide, planned, access->tensor)) {
             return false;
@@ -457,10 +457,10 @@ static bool is_planned_op(const struct following *following, const struct guide 
 /* An operand of the op that must be filled with zeros first, as an op of its own; NULL: none. */
 static struct tensor *tensor_to_fill(const struct following *following)
 {
-    const struct operands *operands = following->operands;
+    const struct op *op = following->op;
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        const struct access *access = &operands->accesses[i];
+    for (size_t i = 0; i < op->access_count; i++) {
+        const struct access *access = &op->accesses[i];
 
         if (tensor_is_managed(access->tensor) && tensor_is_zero(access->tensor) &&
             access_needs_contents(access)) {
@@ -470,13 +470,13 @@ static struct tensor *tensor_to_fill(const struct following *following)
     return NULL;
 }
 
-static void note_versions(struct following *following, const struct guide_op *op)
+static void note_versions(struct following *following, const struct guide_op *planned)
 {
-    const struct operands *operands = following->operands;
-    uint64_t *versions = following->guided->binding.versions + op->accesses.first;
+    const struct op *op = following->op;
+    uint64_t *versions = following->guided->binding.versions + planned->accesses.first;
 
-    for (uint32_t i = 0; i < op->accesses.count; i++) {
-        versions[i] = operands->accesses[i].tensor->version;
+    for (uint32_t i = 0; i < planned->accesses.count; i++) {
+        versions[i] = op->accesses[i].tensor->version;
     }
 }
 
@@ -567,12 +567,12 @@ capu_status executor_before_zero(struct following *following, const struct tenso
 
 capu_status executor_visit(struct following *following)
 {
-    const struct operands *operands = following->operands;
+    const struct op *op = following->op;
     capu_status status = CAPU_OK;
     bool is_served = true;
 
-    for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
-        const struct tensor *tensor = operands->accesses[i].tensor;
+    for (size_t i = 0; i < op->access_count && status == CAPU_OK; i++) {
+        const struct tensor *tensor = op->accesses[i].tensor;
 
         if (tensor_is_placed(tensor) && stock_is_used(following->residency) &&
             stock_is_expected(following->residency, tensor)) {

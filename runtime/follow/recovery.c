@@ -45,16 +45,15 @@ static capu_status fail_lost(struct following *following, struct tensor *tensor,
 }
 
 /* The operand of the op at hand that names what an access reads, counted from 1. */
-static size_t operand_of(const struct operands *operands, size_t access)
+static size_t operand_of(const struct op *op, size_t access)
 {
-    for (size_t i = 0; i < operands->piece_count; i++) {
-        const unsigned char *at = operands->pieces[i].address;
+    for (size_t i = 0; i < op->piece_count; i++) {
+        const unsigned char *at = op->pieces[i].address;
 
-        for (size_t k = 0; operands->pieces[i].access == access && k < operands->call.operand_count;
-             k++) {
-            const unsigned char *from = operands->list[k].address;
+        for (size_t k = 0; op->pieces[i].access == access && k < op->call.operand_count; k++) {
+            const unsigned char *from = op->list[k].address;
 
-            if (at == from || (at > from && (uint64_t)(at - from) < operands->list[k].bytes)) {
+            if (at == from || (at > from && (uint64_t)(at - from) < op->list[k].bytes)) {
                 return k + 1;
             }
         }
@@ -83,7 +82,7 @@ static capu_status fail_read(struct following *following, size_t operand, struct
         "this label keep such contents. To avoid the failure, give iterations of another kind a "
         "label of their own, describe the tensor as persistent, or set keep_contents "
         "(CAPUCHIN_KEEP_CONTENTS=1)",
-        following->operands->name, operand, following->operands->call.operand_count,
+        following->op->name, operand, following->op->call.operand_count,
         lookup_name(following->memory, tensor),
         has_label ? "label '" : "iterations without a label", label, has_label ? "'" : "", why);
 }
@@ -163,9 +162,9 @@ static capu_status gather(struct following *following, const struct guide_op *op
     const struct guide *guide = following->guided->owed.guide;
     capu_status status = CAPU_OK;
 
-    following->operands->stamp = victims_spare(&following->residency->victims);
-    following->operands->access_count = 0;
-    following->operands->piece_count = 0;
+    following->op->stamp = victims_spare(&following->residency->victims);
+    following->op->access_count = 0;
+    following->op->piece_count = 0;
     for (uint32_t i = op->accesses.first;
          i < op->accesses.first + op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[i];
@@ -182,7 +181,7 @@ static capu_status gather(struct following *following, const struct guide_op *op
         if (access->role != CAPU_READ && tensor->version != version) {
             status = shelter(following, tensor);
         }
-        if (status == CAPU_OK && access_add(following->operands, tensor, access->role) != CAPU_OK) {
+        if (status == CAPU_OK && access_add(following->op, tensor, access->role) != CAPU_OK) {
             status = failure_set(following->failure, CAPU_NO_HOST_MEMORY, "no memory for a replay");
         }
     }
@@ -194,10 +193,10 @@ static capu_status gather(struct following *following, const struct guide_op *op
 static capu_status run_again(struct following *following, uint32_t number)
 {
     const struct guide *guide = following->guided->owed.guide;
-    const char *name = following->operands->name;
+    const char *name = following->op->name;
     capu_status status;
 
-    following->operands->name = guide->ops[number].call.name;
+    following->op->name = guide->ops[number].call.name;
     following->residency->uploads.is_held = guide->ops[number].call.kind == CALL_UPLOAD;
     status = gather(following, &guide->ops[number]);
     if (status == CAPU_OK) {
@@ -209,7 +208,7 @@ static capu_status run_again(struct following *following, uint32_t number)
             owed_mark(following->guided); /* what it may have taken along is owed now, too */
         }
     }
-    following->operands->name = name;
+    following->op->name = name;
     following->residency->uploads.is_held = false;
     return status;
 }
@@ -301,15 +300,15 @@ capu_status recovery_restore(struct following *following, struct tensor *tensor)
 
 capu_status recovery_prepare(struct following *following, bool *has_run)
 {
-    struct operands *operands = following->operands;
+    struct op *op = following->op;
     bool overwrites = false;
 
     *has_run = false;
     if (following->settings->config.mode != CAPU_MODE_GUIDED) {
         return CAPU_OK; /* nothing is ever given up */
     }
-    for (size_t i = 0; i < operands->access_count; i++) {
-        const struct access *access = &operands->accesses[i];
+    for (size_t i = 0; i < op->access_count; i++) {
+        const struct access *access = &op->accesses[i];
 
         overwrites = overwrites || (access->role != CAPU_READ &&
                                     owed_is_source(following->guided, access->tensor));
@@ -318,12 +317,12 @@ capu_status recovery_prepare(struct following *following, bool *has_run)
         *has_run = true;
         return recover_owed(following);
     }
-    for (size_t i = 0; i < operands->access_count; i++) {
-        const struct access *access = &operands->accesses[i];
+    for (size_t i = 0; i < op->access_count; i++) {
+        const struct access *access = &op->accesses[i];
 
         if (access_needs_contents(access) && tensor_is_lost(access->tensor)) {
             struct tensor *tensor = access->tensor;
-            size_t operand = operand_of(operands, i);
+            size_t operand = operand_of(op, i);
             capu_status status = recovery_restore(following, tensor);
 
             *has_run = true;

@@ -36,11 +36,11 @@ capu_status enqueue_stage(const struct guided *guided, uint64_t bytes, void **me
 /* What a call of the program reads and writes. Without tracking, as far as its operands say. */
 static uint64_t call_bytes(const struct guided *guided, const struct call *call)
 {
-    const struct operands *operands = guided->operands;
+    const struct op *op = guided->op;
     uint64_t bytes = 0;
 
-    for (size_t i = 0; guided->settings->is_tracking && i < operands->piece_count; i++) {
-        bytes += marks_traffic(operands->pieces[i].role, operands->pieces[i].bytes);
+    for (size_t i = 0; guided->settings->is_tracking && i < op->piece_count; i++) {
+        bytes += marks_traffic(op->pieces[i].role, op->pieces[i].bytes);
     }
     for (size_t i = 0; !guided->settings->is_tracking && i < call->operand_count; i++) {
         bytes += marks_traffic(call->operands[i].role, call->operands[i].bytes);

@@ -164,7 +164,7 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
         /* What the upload has evicted took that memory. The guide, if any, has been left by then.
          */
         host.kept = NULL;
-        context->operands.call.is_replayable = false;
+        context->op.call.is_replayable = false;
     }
     if (call->kind == CALL_UPLOAD && context->lanes.capture.is_open) {
         status = failure_check(

@@ -30,15 +30,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-void operands_finish(struct operands *operands)
+void operands_finish(struct op *op)
 {
-    free(operands->accesses);
-    free(operands->pieces);
-    free(operands->list);
-    free(operands->grants);
-    free(operands->saved);
-    strict_strangers_destroy(operands->strangers);
-    *operands = (struct operands){0};
+    free(op->accesses);
+    free(op->pieces);
+    free(op->list);
+    free(op->grants);
+    free(op->saved);
+    strict_strangers_destroy(op->strangers);
+    *op = (struct op){0};
 }
 
 /* Adds what one operand does to one tensor. Two equal roles stay what they are; any other mixture
@@ -56,18 +56,18 @@ static void merge(struct access *access, uint32_t role, bool is_whole)
     access->role = access->role == 0 || access->role == merged ? merged : CAPU_UPDATE;
 }
 
-static capu_status add_piece(struct operands *operands, struct tensor *tensor, void *address,
-                             uint64_t bytes, uint32_t role)
+static capu_status add_piece(struct op *op, struct tensor *tensor, void *address, uint64_t bytes,
+                             uint32_t role)
 {
-    struct access *access = access_of(operands, tensor);
+    struct access *access = access_of(op, tensor);
 
-    if (access == NULL || !array_reserve(&operands->pieces, &operands->piece_capacity,
-                                         operands->piece_count + 1, sizeof(struct piece))) {
+    if (access == NULL || !array_reserve(&op->pieces, &op->piece_capacity, op->piece_count + 1,
+                                         sizeof(struct piece))) {
         return CAPU_NO_HOST_MEMORY;
     }
     merge(access, role, bytes == tensor->bytes);
-    operands->clears = operands->clears || role == CAPU_WRITE_CLEARED;
-    operands->pieces[operands->piece_count++] = (struct piece){
+    op->clears = op->clears || role == CAPU_WRITE_CLEARED;
+    op->pieces[op->piece_count++] = (struct piece){
         .access = tensor->in_op.index,
         .address = address,
         .bytes = bytes,
@@ -77,11 +77,11 @@ static capu_status add_piece(struct operands *operands, struct tensor *tensor, v
 }
 
 /* Which operand it is, for errors: the op's name and a number, counted from 1. */
-static const char *describe_operand(const struct operands *operands, const capu_operand *operand,
-                                    char *text, size_t text_bytes)
+static const char *describe_operand(const struct op *op, const capu_operand *operand, char *text,
+                                    size_t text_bytes)
 {
-    snprintf(text, text_bytes, "op '%s', operand %zu of %zu", operands->name,
-             (size_t)(operand - operands->list) + 1, operands->call.operand_count);
+    snprintf(text, text_bytes, "op '%s', operand %zu of %zu", op->name,
+             (size_t)(operand - op->list) + 1, op->call.operand_count);
     return text;
 }
 
@@ -90,7 +90,7 @@ static const char *describe_operand(const struct operands *operands, const capu_
    compared with plans, so one plan serves all parts. */
 static capu_status resolve(capu_context *context, capu_operand *operand)
 {
-    const struct operands *operands = &context->operands;
+    const struct op *op = &context->op;
     char what[160];
     unsigned char *at = (unsigned char *)(uintptr_t)operand->address;
     uint64_t left = operand->bytes;
@@ -100,14 +100,13 @@ static capu_status resolve(capu_context *context, capu_operand *operand)
     capu_status status;
 
     if (operand->role < CAPU_READ || operand->role > CAPU_WRITE_DISCARD || operand->reserved != 0) {
-        return failure_set(&context->failure, CAPU_INVALID,
-                           "%s: %u is no role, or reserved %u is not 0",
-                           describe_operand(operands, operand, what, sizeof(what)), operand->role,
-                           operand->reserved);
+        return failure_set(
+            &context->failure, CAPU_INVALID, "%s: %u is no role, or reserved %u is not 0",
+            describe_operand(op, operand, what, sizeof(what)), operand->role, operand->reserved);
     }
     if (tensor == NULL) {
         return lookup_tensor(&context->memory, at,
-                             describe_operand(operands, operand, what, sizeof(what)), &tensor);
+                             describe_operand(op, operand, what, sizeof(what)), &tensor);
     }
     left = left != 0 ? left : (uint64_t)(tensor_end(tensor) - at);
     while (left > 0) {
@@ -117,17 +116,17 @@ static capu_status resolve(capu_context *context, capu_operand *operand)
             return failure_set(&context->failure, CAPU_OUT_OF_RANGE,
                                "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of "
                                "the allocation",
-                               describe_operand(operands, operand, what, sizeof(what)),
+                               describe_operand(op, operand, what, sizeof(what)),
                                (unsigned long long)operand->bytes, operand->address,
                                lookup_name(&context->memory, first), (unsigned long long)left);
         }
         here = (uint64_t)(tensor_end(tensor) - at);
         here = here < left ? here : left;
-        status = add_piece(&context->operands, tensor, is_extended ? tensor->address : at,
+        status = add_piece(&context->op, tensor, is_extended ? tensor->address : at,
                            is_extended ? tensor->bytes : here, operand->role);
         if (status != CAPU_OK) {
             return failure_set(&context->failure, status, "op '%s': no memory for its operands",
-                               operands->name);
+                               op->name);
         }
         at += here;
         left -= here;
@@ -142,14 +141,14 @@ static capu_status resolve(capu_context *context, capu_operand *operand)
 
 static capu_status check_defined(capu_context *context)
 {
-    struct operands *operands = &context->operands;
+    struct op *op = &context->op;
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        const struct access *access = &operands->accesses[i];
+    for (size_t i = 0; i < op->access_count; i++) {
+        const struct access *access = &op->accesses[i];
 
         if (access->is_read && !tensor_is_defined(access->tensor)) {
             return failure_set(&context->failure, CAPU_UNDEFINED_READ,
-                               "op '%s' reads '%s', which has not been written%s", operands->name,
+                               "op '%s' reads '%s', which has not been written%s", op->name,
                                lookup_name(&context->memory, access->tensor),
                                access->tensor->is_persistent
                                    ? ""
@@ -178,13 +177,13 @@ static void spoil(capu_context *context, const struct access *access)
 
 void operands_abort(capu_context *context, bool is_planned, bool has_written)
 {
-    struct operands *operands = &context->operands;
+    struct op *op = &context->op;
 
     capture_give_up(&context->lanes, "an op failed");
     lanes_quiesce(&context->lanes, &context->lanes.compute);
-    for (size_t i = 0; i < operands->piece_count; i++) {
-        const struct piece *piece = &operands->pieces[i];
-        const struct access *access = &operands->accesses[piece->access];
+    for (size_t i = 0; i < op->piece_count; i++) {
+        const struct piece *piece = &op->pieces[i];
+        const struct access *access = &op->accesses[piece->access];
 
         if (access->role != CAPU_READ &&
             (has_written || strict_has_poisoned(&context->strict, access) ||
@@ -201,14 +200,14 @@ void operands_abort(capu_context *context, bool is_planned, bool has_written)
 /* Clears write-cleared operands. In strict mode other outputs are poisoned first. */
 static capu_status prepare_pieces(capu_context *context)
 {
-    struct operands *operands = &context->operands;
+    struct op *op = &context->op;
     capu_status status = strict_poison_outputs(&context->strict);
 
     if (status != CAPU_OK) {
         return status;
     }
-    for (size_t i = 0; operands->clears && i < operands->piece_count && status == CAPU_OK; i++) {
-        const struct piece *piece = &operands->pieces[i];
+    for (size_t i = 0; op->clears && i < op->piece_count && status == CAPU_OK; i++) {
+        const struct piece *piece = &op->pieces[i];
 
         if (piece->role == CAPU_WRITE_CLEARED) {
             status = device_fill(context->lanes.device, context->lanes.compute.stream,
@@ -219,39 +218,38 @@ static capu_status prepare_pieces(capu_context *context)
 }
 
 /* Copies the call with its operands: the caller's list may be gone when the op ends. */
-static capu_status keep_call(struct operands *operands, const struct call *call)
+static capu_status keep_call(struct op *op, const struct call *call)
 {
-    if (!array_reserve(&operands->list, &operands->list_capacity, call->operand_count,
-                       sizeof(*operands->list))) {
+    if (!array_reserve(&op->list, &op->list_capacity, call->operand_count, sizeof(*op->list))) {
         return CAPU_NO_HOST_MEMORY;
     }
     if (call->operand_count > 0) {
-        memcpy(operands->list, call->operands, call->operand_count * sizeof(*operands->list));
+        memcpy(op->list, call->operands, call->operand_count * sizeof(*op->list));
     }
-    operands->call = *call;
-    operands->call.operands = operands->list;
-    operands->name = call->name;
+    op->call = *call;
+    op->call.operands = op->list;
+    op->name = call->name;
     return CAPU_OK;
 }
 
 static capu_status resolve_all(capu_context *context)
 {
-    struct operands *operands = &context->operands;
+    struct op *op = &context->op;
     capu_status status = CAPU_OK;
 
-    operands->stamp = victims_spare(&context->residency.victims);
-    operands->access_count = 0;
-    operands->piece_count = 0;
-    operands->clears = false;
-    for (size_t i = 0; i < operands->call.operand_count && status == CAPU_OK; i++) {
-        status = resolve(context, &operands->list[i]);
+    op->stamp = victims_spare(&context->residency.victims);
+    op->access_count = 0;
+    op->piece_count = 0;
+    op->clears = false;
+    for (size_t i = 0; i < op->call.operand_count && status == CAPU_OK; i++) {
+        status = resolve(context, &op->list[i]);
     }
     return status;
 }
 
 capu_status operands_check(capu_context *context, const struct call *call)
 {
-    capu_status status = keep_call(&context->operands, call);
+    capu_status status = keep_call(&context->op, call);
 
     if (status != CAPU_OK) {
         return failure_set(&context->failure, status, "op '%s': no memory for its operands",
@@ -290,11 +288,11 @@ capu_status operands_note_visit(capu_context *context, struct tensor *tensor)
 /* Makes everything ready for the op, with the active guide or without one. */
 static capu_status make_ready(capu_context *context, bool *is_planned)
 {
-    struct operands *operands = &context->operands;
+    struct op *op = &context->op;
     capu_status status = CAPU_OK;
 
-    for (size_t i = 0; !context->iteration.is_open && i < operands->access_count; i++) {
-        const struct access *access = &operands->accesses[i];
+    for (size_t i = 0; !context->iteration.is_open && i < op->access_count; i++) {
+        const struct access *access = &op->accesses[i];
 
         if (access->is_read && status == CAPU_OK) {
             status = operands_note_visit(context, access->tensor);
@@ -315,7 +313,7 @@ static capu_status make_ready(capu_context *context, bool *is_planned)
 
 capu_status operands_begin(capu_context *context, const struct call *call, bool *is_planned)
 {
-    struct operands *operands = &context->operands;
+    struct op *op = &context->op;
     capu_status status;
 
     *is_planned = false;
@@ -324,9 +322,8 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
     if (status == CAPU_OK) {
         status = check_defined(context);
     }
-    if (status == CAPU_OK &&
-        tracker_reserve(&context->records, operands->access_count, call->operand_count,
-                        operands->piece_count) != CAPU_OK) {
+    if (status == CAPU_OK && tracker_reserve(&context->records, op->access_count,
+                                             call->operand_count, op->piece_count) != CAPU_OK) {
         status = failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
                              "op '%s': no memory to record it", call->name);
     }
@@ -337,15 +334,14 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
         outside_note(&context->records);
     }
     if (status == CAPU_OK) {
-        status = failure_check(&context->failure,
-                               tracker_mark_begin(&context->records, &operands->start),
+        status = failure_check(&context->failure, tracker_mark_begin(&context->records, &op->start),
                                "marking the compute stream");
     }
     if (status != CAPU_OK) {
         return status;
     }
     if (context->records.traffic.from.lane != NULL) {
-        traffic_wait_end(&context->records, operands->start);
+        traffic_wait_end(&context->records, op->start);
     }
     status = prepare_pieces(context);
     if (status != CAPU_OK) {
@@ -380,10 +376,10 @@ static void settle_access(capu_context *context, const struct access *access,
 
 /* Whether the piece is cleared before a replay, too. A tensor that the function for replays leaves
    alone must stay as it is. */
-static bool is_cleared_again(const struct operands *operands, const struct piece *piece)
+static bool is_cleared_again(const struct op *op, const struct piece *piece)
 {
-    const struct access *access = &operands->accesses[piece->access];
-    bool is_left_alone = operands->call.replay != NULL && access->role == CAPU_UPDATE &&
+    const struct access *access = &op->accesses[piece->access];
+    bool is_left_alone = op->call.replay != NULL && access->role == CAPU_UPDATE &&
                          !tensor_is_managed(access->tensor);
 
     return piece->role == CAPU_WRITE_CLEARED && !is_left_alone;
@@ -403,11 +399,11 @@ static capu_status mark_end(capu_context *context, bool is_planned, struct lane_
 
 capu_status operands_end(capu_context *context, bool is_planned)
 {
-    struct operands *operands = &context->operands;
+    struct op *op = &context->op;
     struct lane_position end;
     capu_status status;
     bool is_replayable;
-    size_t op;
+    size_t number;
 
     strict_poison_scratch(&context->strict);
     if (mark_end(context, is_planned, &end) != CAPU_OK) {
@@ -416,25 +412,24 @@ capu_status operands_end(capu_context *context, bool is_planned)
         capture_give_up(&context->lanes, "the end of an op cannot be marked");
         status = lane_synchronize(&context->lanes.compute);
         if (status != CAPU_OK) {
-            failure_check(&context->failure, status, operands->name);
+            failure_check(&context->failure, status, op->name);
             context->failure.lost =
                 context->failure.lost != CAPU_OK ? context->failure.lost : CAPU_DEVICE_LOST;
             return context->failure.lost;
         }
-        end = operands->start;
+        end = op->start;
     }
-    is_replayable = access_can_replay(operands);
-    op = tracker_op(&context->records, &operands->call, is_replayable);
-    for (size_t i = 0; i < operands->access_count; i++) {
-        settle_access(context, &operands->accesses[i], end);
+    is_replayable = access_can_replay(op);
+    number = tracker_op(&context->records, &op->call, is_replayable);
+    for (size_t i = 0; i < op->access_count; i++) {
+        settle_access(context, &op->accesses[i], end);
     }
     tracker_accesses(&context->records);
-    for (size_t i = 0; operands->clears && i < operands->piece_count; i++) {
-        if (is_cleared_again(operands, &operands->pieces[i])) {
-            tracker_cleared(&context->records, operands->pieces[i].address,
-                            operands->pieces[i].bytes);
+    for (size_t i = 0; op->clears && i < op->piece_count; i++) {
+        if (is_cleared_again(op, &op->pieces[i])) {
+            tracker_cleared(&context->records, op->pieces[i].address, op->pieces[i].bytes);
         }
     }
-    tracker_marks(&context->records, op, &operands->call, operands->start, end);
+    tracker_marks(&context->records, number, &op->call, op->start, end);
     return is_planned ? executor_end(&context->following) : CAPU_OK;
 }

@@ -1,11 +1,14 @@
 /*
- * The current op, and the tensors that it touches: one access for each, however many operands name
- * it.
+ * The op at hand: one call of the program from its beginning to its end.
  *
- * Owned by the context's thread.
+ * The operands that it names are ranges. They are resolved to pieces, each of which lies in one
+ * tensor, and merged to accesses, one for each tensor however many operands name it.
+ *
+ * The arrays keep their capacity, so that calls allocate nothing in the long run. Owned by the
+ * context's thread.
  */
-#ifndef CAPU_RUNTIME_ACCESS_H
-#define CAPU_RUNTIME_ACCESS_H
+#ifndef CAPU_RUNTIME_OP_H
+#define CAPU_RUNTIME_OP_H
 
 #include "base/array.h"
 #include "device/lane.h"
@@ -30,9 +33,7 @@ struct piece {
     uint32_t role; /* as the operand says */
 };
 
-/* The current op. The arrays keep their capacity, so that calls allocate nothing in the long run.
- */
-struct operands {
+struct op {
     struct access *accesses;
     size_t access_count;
     size_t access_capacity;
@@ -58,34 +59,33 @@ struct operands {
 };
 
 /* Creates the access of a tensor that the current op has not named yet. NULL: no memory. */
-static inline struct access *access_create(struct operands *operands, struct tensor *tensor)
+static inline struct access *access_create(struct op *op, struct tensor *tensor)
 {
     struct access *access;
 
-    if (!array_reserve(&operands->accesses, &operands->access_capacity, operands->access_count + 1,
+    if (!array_reserve(&op->accesses, &op->access_capacity, op->access_count + 1,
                        sizeof(*access))) {
         return NULL;
     }
-    tensor->in_op.stamp = operands->stamp;
-    tensor->in_op.index = operands->access_count;
-    access = &operands->accesses[operands->access_count++];
+    tensor->in_op.stamp = op->stamp;
+    tensor->in_op.index = op->access_count;
+    access = &op->accesses[op->access_count++];
     *access = (struct access){.tensor = tensor};
     return access;
 }
 
 /* The access of a tensor in the current op: the one it already has, or a new one. NULL: no host
    memory. */
-static inline struct access *access_of(struct operands *operands, struct tensor *tensor)
+static inline struct access *access_of(struct op *op, struct tensor *tensor)
 {
-    return tensor->in_op.stamp == operands->stamp ? &operands->accesses[tensor->in_op.index]
-                                                  : access_create(operands, tensor);
+    return tensor->in_op.stamp == op->stamp ? &op->accesses[tensor->in_op.index]
+                                            : access_create(op, tensor);
 }
 
 /* Adds an access that no operand asks for: replays have only accesses. NO_HOST_MEMORY. */
-static inline capu_status access_add(struct operands *operands, struct tensor *tensor,
-                                     uint32_t role)
+static inline capu_status access_add(struct op *op, struct tensor *tensor, uint32_t role)
 {
-    struct access *access = access_of(operands, tensor);
+    struct access *access = access_of(op, tensor);
 
     if (access == NULL) {
         return CAPU_NO_HOST_MEMORY;
@@ -115,23 +115,22 @@ static inline uint32_t access_role(const struct access *access)
 /* An update cannot be repeated. A function made for replays leaves the updated tensor alone, so
    such an op is replayable if the tensor is always resident: otherwise it would be brought back for
    nothing. */
-static inline bool access_allows_replay(const struct operands *operands,
-                                        const struct access *access)
+static inline bool access_allows_replay(const struct op *op, const struct access *access)
 {
     return access->recorded != CAPU_UPDATE ||
-           (operands->call.replay != NULL && !tensor_is_managed(access->tensor));
+           (op->call.replay != NULL && !tensor_is_managed(access->tensor));
 }
 
 /* Whether the op at hand may run again; stores the recorded role of each access. */
-static inline bool access_can_replay(struct operands *operands)
+static inline bool access_can_replay(struct op *op)
 {
-    bool can = operands->call.is_replayable;
+    bool can = op->call.is_replayable;
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        struct access *access = &operands->accesses[i];
+    for (size_t i = 0; i < op->access_count; i++) {
+        struct access *access = &op->accesses[i];
 
         access->recorded = access_role(access);
-        can = can && access_allows_replay(operands, access);
+        can = can && access_allows_replay(op, access);
     }
     return can;
 }

@@ -9,21 +9,21 @@ enum { NEARLY = 8 };
 /* The bytes of the operands, and of all small tensors. */
 static uint64_t least_bytes(const struct records *records)
 {
-    const struct operands *operands = records->operands;
+    const struct op *op = records->op;
     uint64_t bytes = slabs_used_bytes(records->memory->slabs);
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        bytes += operands->accesses[i].tensor->bytes;
+    for (size_t i = 0; i < op->access_count; i++) {
+        bytes += op->accesses[i].tensor->bytes;
     }
     return bytes;
 }
 
-static uint64_t own_pages(const struct operands *operands)
+static uint64_t own_pages(const struct op *op)
 {
     uint64_t pages = 0;
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        pages += operands->accesses[i].tensor->page_count;
+    for (size_t i = 0; i < op->access_count; i++) {
+        pages += op->accesses[i].tensor->page_count;
     }
     return pages;
 }
@@ -35,7 +35,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 void outside_note(struct records *records)
 {
-    const struct operands *operands = records->operands;
+    const struct op *op = records->op;
     const struct page_census *census = &records->memory->census;
     struct outside *outside = &records->outside;
     struct page_sums sums[CENSUS_LEVELS];
@@ -46,18 +46,18 @@ void outside_note(struct records *records)
         return;
     }
     outside->least_bytes = larger(outside->least_bytes, bytes);
-    own = (own_pages(operands) + memory_fixed_pages(records->memory)) *
+    own = (own_pages(op) + memory_fixed_pages(records->memory)) *
           pages_bytes_each(records->memory->pages);
     if (outside->op == NULL || own > outside->own_bytes) {
         outside->own_bytes = own;
-        outside->op = operands->name;
+        outside->op = op->name;
     }
     page_census_read(census, sums);
     for (size_t level = 0; level < census->level_count; level++) {
         uint64_t pages = sums[level].edges + sums[level].slabs;
 
-        for (size_t i = 0; i < operands->access_count; i++) {
-            pages += page_census_pages(census, level, operands->accesses[i].tensor);
+        for (size_t i = 0; i < op->access_count; i++) {
+            pages += page_census_pages(census, level, op->accesses[i].tensor);
         }
         outside->bytes[level] =
             larger(outside->bytes[level], pages * census->levels[level].page_bytes);

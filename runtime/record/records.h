@@ -22,7 +22,7 @@ struct records {
     struct memory *memory;
     const struct settings *settings;
     const struct iteration_state *iteration;
-    const struct operands *operands;
+    const struct op *op;
     const struct guided *guided;
 
     struct tracker tracker;

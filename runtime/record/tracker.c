@@ -328,12 +328,12 @@ void tracker_access(struct records *records, struct tensor *tensor, uint32_t rol
 
 void tracker_accesses(struct records *records)
 {
-    const struct operands *operands = records->operands;
+    const struct op *op = records->op;
     struct record *record = records->tracker.open;
     bool is_once = record != NULL && record_is_once(record, record->op_count - 1);
 
-    for (size_t i = 0; record != NULL && i < operands->access_count; i++) {
-        const struct access *access = &operands->accesses[i];
+    for (size_t i = 0; record != NULL && i < op->access_count; i++) {
+        const struct access *access = &op->accesses[i];
 
         add_access(records, record, access->tensor, access->recorded, is_once);
         if (access->is_partial) {

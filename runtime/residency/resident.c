@@ -33,7 +33,7 @@ static capu_status fail_budget(struct residency *residency, size_t pages, size_t
     return failure_set(residency->failure, CAPU_OVER_BUDGET,
                        "op '%s' needs %s of device memory at once (%s for its operands, %s always "
                        "resident%s), and the budget is %s: raise it, or split the op",
-                       residency->operands->name, size_text(pages * page_bytes).text,
+                       residency->op->name, size_text(pages * page_bytes).text,
                        size_text(operand_pages * page_bytes).text,
                        size_text((pages - operand_pages) * page_bytes).text,
                        explain_slabs(residency, slabs, sizeof(slabs)),
@@ -54,14 +54,14 @@ static inline capu_status check_budget(struct residency *residency, size_t opera
    the ops of the record are in the order of the work. */
 static capu_status make_resident(struct residency *residency)
 {
-    struct operands *operands = residency->operands;
+    struct op *op = residency->op;
     size_t operand_pages = 0;
     size_t missing = 0;
     bool is_complete = residency->settings->is_paging;
     capu_status status;
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        struct tensor *tensor = operands->accesses[i].tensor;
+    for (size_t i = 0; i < op->access_count; i++) {
+        struct tensor *tensor = op->accesses[i].tensor;
 
         operand_pages += tensor->page_count;
         if (residency->settings->is_paging && tensor->page_count > 0) {
@@ -79,8 +79,8 @@ static capu_status make_resident(struct residency *residency)
         status = pager_make_room(residency, missing);
     }
     for (size_t pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
-            struct access *access = &operands->accesses[i];
+        for (size_t i = 0; i < op->access_count && status == CAPU_OK; i++) {
+            struct access *access = &op->accesses[i];
             bool is_zeros = access_needs_contents(access) && tensor_is_zero(access->tensor);
 
             if (tensor_is_managed(access->tensor) && is_zeros == (pass == 0)) {
@@ -95,11 +95,11 @@ static capu_status make_resident(struct residency *residency)
    that a plan has started for the next iteration. */
 static capu_status follow_copies(struct residency *residency)
 {
-    struct operands *operands = residency->operands;
+    struct op *op = residency->op;
     capu_status status = CAPU_OK;
 
-    for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
-        const struct access *access = &operands->accesses[i];
+    for (size_t i = 0; i < op->access_count && status == CAPU_OK; i++) {
+        const struct access *access = &op->accesses[i];
 
         status = order_access(&residency->lanes->compute, access->tensor, access->role);
     }

@@ -79,7 +79,7 @@ bool strict_has_poisoned(const struct strict *strict, const struct access *acces
 
 struct poison strict_poison_of(const struct strict *strict, size_t access)
 {
-    return poison_of(strict->operands->poison_number - access);
+    return poison_of(strict->op->poison_number - access);
 }
 
 static capu_status fill(struct strict *strict, const struct poison *pattern, void *address,
@@ -118,11 +118,11 @@ static bool is_begun(const struct access *access)
 
 static capu_status poison_undefined(struct strict *strict)
 {
-    const struct operands *operands = strict->operands;
+    const struct op *op = strict->op;
     capu_status status = CAPU_OK;
 
-    for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
-        const struct access *access = &operands->accesses[i];
+    for (size_t i = 0; i < op->access_count && status == CAPU_OK; i++) {
+        const struct access *access = &op->accesses[i];
 
         if (is_begun(access)) {
             status = poison_access(strict, i, access->tensor->address, access->tensor->bytes);
@@ -135,12 +135,12 @@ bool strict_is_poisoned(const struct strict *strict, const struct piece *piece)
 {
     return (piece->role == CAPU_WRITE || piece->role == CAPU_WRITE_DISCARD ||
             piece->role == CAPU_SCRATCH) &&
-           strict_has_poisoned(strict, &strict->operands->accesses[piece->access]);
+           strict_has_poisoned(strict, &strict->op->accesses[piece->access]);
 }
 
 capu_status strict_poison_outputs(struct strict *strict)
 {
-    const struct operands *operands = strict->operands;
+    const struct op *op = strict->op;
     capu_status status = CAPU_OK;
 
     if (!strict_is_on(strict->settings)) {
@@ -150,11 +150,11 @@ capu_status strict_poison_outputs(struct strict *strict)
         /* This thread writes the patterns: earlier work may still use what it writes to. */
         status = lane_synchronize(&strict->lanes->compute);
     }
-    strict->operands->poison_last += strict->operands->access_count;
-    strict->operands->poison_number = strict->operands->poison_last;
+    strict->op->poison_last += strict->op->access_count;
+    strict->op->poison_number = strict->op->poison_last;
     status = status == CAPU_OK ? poison_undefined(strict) : status;
-    for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
-        const struct piece *piece = &operands->pieces[i];
+    for (size_t i = 0; i < op->piece_count && status == CAPU_OK; i++) {
+        const struct piece *piece = &op->pieces[i];
 
         if (strict_is_poisoned(strict, piece)) {
             status = poison_access(strict, piece->access, piece->address, piece->bytes);
@@ -165,14 +165,14 @@ capu_status strict_poison_outputs(struct strict *strict)
 
 capu_status strict_poison_again(struct strict *strict, bool is_other)
 {
-    const struct operands *operands = strict->operands;
+    const struct op *op = strict->op;
     capu_status status = CAPU_OK;
 
-    for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
-        const struct piece *piece = &operands->pieces[i];
+    for (size_t i = 0; i < op->piece_count && status == CAPU_OK; i++) {
+        const struct piece *piece = &op->pieces[i];
         struct poison pattern = strict_poison_of(strict, piece->access);
 
-        if (operands->accesses[piece->access].recorded != CAPU_WRITE) {
+        if (op->accesses[piece->access].recorded != CAPU_WRITE) {
             continue;
         }
         pattern = is_other ? poison_other(&pattern) : pattern;
@@ -230,12 +230,12 @@ void strict_copy(const struct strict *strict, const struct tensor *tensor, unsig
 
 void strict_poison_scratch(struct strict *strict)
 {
-    const struct operands *operands = strict->operands;
+    const struct op *op = strict->op;
 
-    for (size_t i = 0; strict_is_on(strict->settings) && i < operands->piece_count; i++) {
-        const struct piece *piece = &operands->pieces[i];
+    for (size_t i = 0; strict_is_on(strict->settings) && i < op->piece_count; i++) {
+        const struct piece *piece = &op->pieces[i];
 
-        if (operands->accesses[piece->access].role == CAPU_SCRATCH) {
+        if (op->accesses[piece->access].role == CAPU_SCRATCH) {
             poison(strict, piece->address, piece->bytes);
         }
     }

@@ -28,7 +28,7 @@ struct strict {
     struct memory *memory;
     struct records *records;
     const struct guided *guided;
-    struct operands *operands;
+    struct op *op;
 };
 
 /* What memory is filled with that must not be read: a NaN in every floating-point format. */

@@ -39,21 +39,21 @@ static bool is_output(const struct access *access)
 /* Copies what the outputs hold to host memory. False: there is none. */
 static bool save(struct strict *strict)
 {
-    struct operands *operands = strict->operands;
+    struct op *op = strict->op;
     size_t bytes = 0;
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        bytes += is_output(&operands->accesses[i]) ? operands->accesses[i].tensor->bytes : 0;
+    for (size_t i = 0; i < op->access_count; i++) {
+        bytes += is_output(&op->accesses[i]) ? op->accesses[i].tensor->bytes : 0;
     }
-    if (!array_reserve(&operands->saved, &operands->saved_capacity, bytes, 1)) {
+    if (!array_reserve(&op->saved, &op->saved_capacity, bytes, 1)) {
         return false;
     }
     bytes = 0;
-    for (size_t i = 0; i < operands->access_count; i++) {
-        const struct tensor *tensor = operands->accesses[i].tensor;
+    for (size_t i = 0; i < op->access_count; i++) {
+        const struct tensor *tensor = op->accesses[i].tensor;
 
-        if (is_output(&operands->accesses[i])) {
-            strict_copy(strict, tensor, operands->saved + bytes, true);
+        if (is_output(&op->accesses[i])) {
+            strict_copy(strict, tensor, op->saved + bytes, true);
             bytes += tensor->bytes;
         }
     }
@@ -62,14 +62,14 @@ static bool save(struct strict *strict)
 
 static void restore(struct strict *strict)
 {
-    struct operands *operands = strict->operands;
+    struct op *op = strict->op;
     size_t bytes = 0;
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        const struct tensor *tensor = operands->accesses[i].tensor;
+    for (size_t i = 0; i < op->access_count; i++) {
+        const struct tensor *tensor = op->accesses[i].tensor;
 
-        if (is_output(&operands->accesses[i])) {
-            strict_copy(strict, tensor, operands->saved + bytes, false);
+        if (is_output(&op->accesses[i])) {
+            strict_copy(strict, tensor, op->saved + bytes, false);
             bytes += tensor->bytes;
         }
     }
@@ -99,7 +99,7 @@ static void compare_stretch(const struct poison *poison, const unsigned char *me
 
 static struct difference compare(struct strict *strict, size_t access, const unsigned char *saved)
 {
-    const struct tensor *tensor = strict->operands->accesses[access].tensor;
+    const struct tensor *tensor = strict->op->accesses[access].tensor;
     const struct poison poison = strict_poison_of(strict, access);
     struct difference difference = {0};
     uint64_t here;
@@ -118,12 +118,12 @@ static struct difference compare(struct strict *strict, size_t access, const uns
 }
 
 /* An operand that discards what it does not write may leave bytes unwritten. */
-static bool may_skip(const struct operands *operands, size_t access)
+static bool may_skip(const struct op *op, size_t access)
 {
     bool may = false;
 
-    for (size_t i = 0; i < operands->piece_count; i++) {
-        const struct piece *piece = &operands->pieces[i];
+    for (size_t i = 0; i < op->piece_count; i++) {
+        const struct piece *piece = &op->pieces[i];
 
         may = may || (piece->access == access && piece->role == CAPU_WRITE_DISCARD);
     }
@@ -133,11 +133,11 @@ static bool may_skip(const struct operands *operands, size_t access)
 /* Compares the outputs with what was saved. */
 static void find_difference(struct strict *strict, struct strict_finding *finding)
 {
-    const struct operands *operands = strict->operands;
-    const unsigned char *saved = operands->saved;
+    const struct op *op = strict->op;
+    const unsigned char *saved = op->saved;
 
-    for (size_t i = 0; i < operands->access_count && finding->breach == STRICT_NOTHING; i++) {
-        const struct access *access = &operands->accesses[i];
+    for (size_t i = 0; i < op->access_count && finding->breach == STRICT_NOTHING; i++) {
+        const struct access *access = &op->accesses[i];
         struct difference difference;
 
         if (!is_output(access)) {
@@ -149,7 +149,7 @@ static void find_difference(struct strict *strict, struct strict_finding *findin
         if (difference.other != NULL) {
             finding->breach = is_left_alone(access) ? STRICT_TAMPERED : STRICT_VARIES;
             finding->at = difference.other;
-        } else if (difference.unwritten != NULL && !may_skip(operands, i)) {
+        } else if (difference.unwritten != NULL && !may_skip(op, i)) {
             finding->breach = STRICT_SKIPPED;
             finding->at = difference.unwritten;
             finding->bytes = difference.unwritten_bytes;
@@ -161,25 +161,24 @@ static void find_difference(struct strict *strict, struct strict_finding *findin
 static capu_status run(struct strict *strict, const struct work *work, bool is_other,
                        struct strict_finding *finding)
 {
-    struct operands *operands = strict->operands;
+    struct op *op = strict->op;
     struct device_faults faults = {0};
     capu_status status = strict_poison_again(strict, is_other);
 
     *finding = (struct strict_finding){0};
-    for (size_t i = 0; i < operands->access_count; i++) {
-        operands->grants[i].is_writable = operands->accesses[i].recorded == CAPU_WRITE;
+    for (size_t i = 0; i < op->access_count; i++) {
+        op->grants[i].is_writable = op->accesses[i].recorded == CAPU_WRITE;
     }
     status = status == CAPU_OK ? lane_synchronize(&strict->lanes->compute) : status;
-    status = status == CAPU_OK
-                 ? device_open(strict->lanes->device, operands->grants, operands->access_count)
-                 : status;
+    status = status == CAPU_OK ? device_open(strict->lanes->device, op->grants, op->access_count)
+                               : status;
     status = failure_check(strict->failure, status, "running an op again in strict mode");
     if (status != CAPU_OK) {
         lanes_quiesce(strict->lanes,
                       &strict->lanes->compute); /* what is cleared is put back next */
         return status;
     }
-    status = enqueue_again(strict->guided, &operands->call, work->arguments, work->duration_ns);
+    status = enqueue_again(strict->guided, &op->call, work->arguments, work->duration_ns);
     lanes_quiesce(strict->lanes, &strict->lanes->compute);
     device_close(strict->lanes->device, &faults);
     if (status == CAPU_OK) {
@@ -199,12 +198,12 @@ static capu_status run(struct strict *strict, const struct work *work, bool is_o
 
 static uint64_t sum_outputs(const struct strict *strict)
 {
-    const struct operands *operands = strict->operands;
+    const struct op *op = strict->op;
     uint64_t sum = 0;
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        if (is_output(&operands->accesses[i])) {
-            sum = 31 * sum + strict_checksum(strict, operands->accesses[i].tensor);
+    for (size_t i = 0; i < op->access_count; i++) {
+        if (is_output(&op->accesses[i])) {
+            sum = 31 * sum + strict_checksum(strict, op->accesses[i].tensor);
         }
     }
     return sum;
@@ -222,7 +221,7 @@ static capu_status find_cause(struct strict *strict, const struct work *work,
     if (status == CAPU_OK && repeated.breach == STRICT_NOTHING) {
         finding->breach = STRICT_DEPENDS;
     } else if (status == CAPU_OK && strict_strangers_any(strict) &&
-               strict->operands->call.replay == NULL) {
+               strict->op->call.replay == NULL) {
         uint64_t sum = sum_outputs(strict);
 
         status = run(strict, work, false, &repeated);
@@ -242,21 +241,21 @@ static void add_input(const struct strict *strict, const struct tensor *tensor, 
 /* What a replay of a plan will be compared with. */
 static void note_sums(struct strict *strict)
 {
-    const struct operands *operands = strict->operands;
+    const struct op *op = strict->op;
     uint64_t input_sum = 0;
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        if (operands->accesses[i].recorded == CAPU_READ) {
-            add_input(strict, operands->accesses[i].tensor, &input_sum);
+    for (size_t i = 0; i < op->access_count; i++) {
+        if (op->accesses[i].recorded == CAPU_READ) {
+            add_input(strict, op->accesses[i].tensor, &input_sum);
         }
     }
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        const struct access *access = &operands->accesses[i];
+    for (size_t i = 0; i < op->access_count; i++) {
+        const struct access *access = &op->accesses[i];
         struct tensor *tensor = access->tensor;
 
         if (is_output(access) && tensor_is_managed(tensor) && !access->is_partial &&
-            !may_skip(operands, i)) {
+            !may_skip(op, i)) {
             tensor->sum = strict_checksum(strict, tensor);
             tensor->input_sum = input_sum;
             tensor->summed_version = tensor->version + 1; /* once the op has ended */
@@ -272,7 +271,7 @@ static capu_status explain(struct strict *strict)
     memcpy(text, strict->failure->text, sizeof(text));
     return failure_set(strict->failure, strict->failure->lost,
                        "%.*s (when strict mode ran '%s' again, as it does with replayable ops)",
-                       (int)(sizeof(text) / 2), text, strict->operands->name);
+                       (int)(sizeof(text) / 2), text, strict->op->name);
 }
 
 capu_status strict_again_run(struct strict *strict, const void *arguments, uint64_t duration_ns,
@@ -283,7 +282,7 @@ capu_status strict_again_run(struct strict *strict, const void *arguments, uint6
 
     if (!strict->lanes->device->capabilities.can_guard ||
         device_failure(strict->lanes->device, NULL, 0) != CAPU_OK ||
-        !access_can_replay(strict->operands) || !save(strict)) {
+        !access_can_replay(strict->op) || !save(strict)) {
         return CAPU_OK;
     }
     status = run(strict, &work, true, finding);

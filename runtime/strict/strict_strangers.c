@@ -43,13 +43,13 @@ void strict_strangers_destroy(struct strangers *strangers)
 
 static bool is_named(const struct strict *strict, const struct tensor *tensor)
 {
-    return tensor->in_op.stamp == strict->operands->stamp;
+    return tensor->in_op.stamp == strict->op->stamp;
 }
 
 static bool add(struct strict *strict, struct tensor *tensor, const unsigned char *start,
                 const unsigned char *end)
 {
-    struct strangers *strangers = strict->operands->strangers;
+    struct strangers *strangers = strict->op->strangers;
     struct stranger stranger = {.tensor = tensor, .address = start};
     uint64_t bytes = (uint64_t)(end - start);
 
@@ -73,7 +73,7 @@ static bool add(struct strict *strict, struct tensor *tensor, const unsigned cha
 /* Adds the tensors of a page that the op does not name. `tensor` is one of the page. */
 static bool add_page(struct strict *strict, struct tensor *tensor, const unsigned char *page)
 {
-    struct strangers *strangers = strict->operands->strangers;
+    struct strangers *strangers = strict->op->strangers;
     const unsigned char *page_end = page + strict->settings->config.page_bytes;
 
     for (size_t i = 0; i < strangers->page_count; i++) {
@@ -132,7 +132,7 @@ static bool add_small(struct strict *strict, const void *address)
         address != NULL ? tensors_find(&strict->memory->tensors, address) : NULL;
 
     for (; tensor != NULL; tensor = tensor->next) {
-        if (!is_named(strict, tensor) && !is_listed(strict->operands->strangers, tensor) &&
+        if (!is_named(strict, tensor) && !is_listed(strict->op->strangers, tensor) &&
             !add(strict, tensor, tensor->address, tensor_end(tensor))) {
             return false;
         }
@@ -153,14 +153,14 @@ static bool add_neighbours(struct strict *strict, const struct tensor *tensor)
 /* Adds all strangers of the op at hand. */
 static bool add_all(struct strict *strict)
 {
-    const struct operands *operands = strict->operands;
+    const struct op *op = strict->op;
     bool is_complete = true;
 
-    for (size_t i = 0; i < operands->access_count && is_complete; i++) {
-        is_complete = add_pages_of(strict, operands->accesses[i].tensor);
+    for (size_t i = 0; i < op->access_count && is_complete; i++) {
+        is_complete = add_pages_of(strict, op->accesses[i].tensor);
     }
-    for (size_t i = 0; i < operands->access_count && is_complete; i++) {
-        is_complete = add_neighbours(strict, operands->accesses[i].tensor);
+    for (size_t i = 0; i < op->access_count && is_complete; i++) {
+        is_complete = add_neighbours(strict, op->accesses[i].tensor);
     }
     return is_complete;
 }
@@ -172,15 +172,15 @@ static struct poison poison_at(const struct strangers *strangers, size_t index)
 
 capu_status strict_strangers_hide(struct strict *strict)
 {
-    struct operands *operands = strict->operands;
-    struct strangers *strangers = operands->strangers;
+    struct op *op = strict->op;
+    struct strangers *strangers = op->strangers;
 
     if (strangers == NULL) {
         strangers = calloc(1, sizeof(*strangers));
         if (strangers == NULL) {
             return CAPU_NO_HOST_MEMORY;
         }
-        operands->strangers = strangers;
+        op->strangers = strangers;
     }
     strangers->count = 0;
     strangers->page_count = 0;
@@ -189,8 +189,8 @@ capu_status strict_strangers_hide(struct strict *strict)
         strangers->count = 0;
         return CAPU_NO_HOST_MEMORY;
     }
-    operands->poison_last += strangers->count;
-    strangers->number = operands->poison_last;
+    op->poison_last += strangers->count;
+    strangers->number = op->poison_last;
     for (size_t i = 0; i < strangers->count; i++) {
         const struct stranger *stranger = &strangers->list[i];
         const struct poison poison = poison_at(strangers, i);
@@ -203,7 +203,7 @@ capu_status strict_strangers_hide(struct strict *strict)
 
 bool strict_strangers_any(const struct strict *strict)
 {
-    return strict->operands->strangers != NULL && strict->operands->strangers->count > 0;
+    return strict->op->strangers != NULL && strict->op->strangers->count > 0;
 }
 
 /* Compares with the pattern at the start, and the rest with itself, since the pattern repeats. */
@@ -219,7 +219,7 @@ static bool is_unchanged(const struct stranger *stranger, const struct poison *p
 
 const void *strict_strangers_written(const struct strict *strict)
 {
-    const struct strangers *strangers = strict->operands->strangers;
+    const struct strangers *strangers = strict->op->strangers;
 
     for (size_t i = 0; i < strangers->count; i++) {
         const struct stranger *stranger = &strangers->list[i];
@@ -241,7 +241,7 @@ const void *strict_strangers_written(const struct strict *strict)
 
 void strict_strangers_show(struct strict *strict)
 {
-    const struct strangers *strangers = strict->operands->strangers;
+    const struct strangers *strangers = strict->op->strangers;
 
     for (size_t i = 0; i < strangers->count; i++) {
         const struct stranger *stranger = &strangers->list[i];
@@ -253,7 +253,7 @@ void strict_strangers_show(struct strict *strict)
 /* The first stranger of which a word is in the tensor; SIZE_MAX: none. */
 static uint64_t find_any(const struct strict *strict, const struct tensor *tensor)
 {
-    const struct strangers *strangers = strict->operands->strangers;
+    const struct strangers *strangers = strict->op->strangers;
     uint64_t here;
 
     for (uint64_t done = 0; done < tensor->bytes; done += here) {
@@ -278,7 +278,7 @@ static uint64_t find_any(const struct strict *strict, const struct tensor *tenso
 /* Random words can look like one of many strangers, but hardly twice like the same. */
 static bool is_in(const struct strict *strict, size_t index, const struct tensor *tensor)
 {
-    const struct poison poison = poison_at(strict->operands->strangers, index);
+    const struct poison poison = poison_at(strict->op->strangers, index);
     struct poison_found found = {0};
 
     strict_find_results(strict, &poison, false, tensor, &found);
@@ -287,11 +287,11 @@ static bool is_in(const struct strict *strict, size_t index, const struct tensor
 
 struct tensor *strict_strangers_read(const struct strict *strict)
 {
-    const struct operands *operands = strict->operands;
-    const struct strangers *strangers = operands->strangers;
+    const struct op *op = strict->op;
+    const struct strangers *strangers = op->strangers;
 
-    for (size_t i = 0; strangers->count > 0 && i < operands->access_count; i++) {
-        const struct access *access = &operands->accesses[i];
+    for (size_t i = 0; strangers->count > 0 && i < op->access_count; i++) {
+        const struct access *access = &op->accesses[i];
         uint64_t index = access->role != CAPU_READ ? find_any(strict, access->tensor) : UINT64_MAX;
 
         if (index < strangers->count && is_in(strict, (size_t)index, access->tensor)) {

@@ -41,10 +41,9 @@ static bool is_there(struct strict *strict, const void *address, uint64_t bytes)
 
 static capu_status reserve_grants(struct strict *strict, size_t count)
 {
-    struct operands *operands = strict->operands;
+    struct op *op = strict->op;
 
-    if (array_reserve(&operands->grants, &operands->grant_capacity, count,
-                      sizeof(*operands->grants))) {
+    if (array_reserve(&op->grants, &op->grant_capacity, count, sizeof(*op->grants))) {
         return CAPU_OK;
     }
     return CAPU_NO_HOST_MEMORY;
@@ -52,21 +51,21 @@ static capu_status reserve_grants(struct strict *strict, size_t count)
 
 capu_status strict_watch_begin(struct strict *strict)
 {
-    struct operands *operands = strict->operands;
+    struct op *op = strict->op;
     capu_status status;
 
     if (!can_watch(strict)) {
         return CAPU_OK;
     }
     status = lane_synchronize(&strict->lanes->compute);
-    status = status == CAPU_OK ? reserve_grants(strict, operands->access_count) : status;
-    for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
-        struct access *access = &operands->accesses[i];
+    status = status == CAPU_OK ? reserve_grants(strict, op->access_count) : status;
+    for (size_t i = 0; i < op->access_count && status == CAPU_OK; i++) {
+        struct access *access = &op->accesses[i];
 
         if (is_only_read(access) && shares_pages(access->tensor)) {
             access->checksum = strict_checksum(strict, access->tensor);
         }
-        operands->grants[i] = (struct device_grant){
+        op->grants[i] = (struct device_grant){
             .address = access->tensor->address,
             .bytes = access->tensor->bytes,
             .is_writable = !is_only_read(access),
@@ -74,7 +73,7 @@ capu_status strict_watch_begin(struct strict *strict)
     }
     status = status == CAPU_OK ? strict_strangers_hide(strict) : status;
     if (status == CAPU_OK) {
-        status = device_open(strict->lanes->device, operands->grants, operands->access_count);
+        status = device_open(strict->lanes->device, op->grants, op->access_count);
         if (status != CAPU_OK) {
             strict_strangers_show(strict);
         }
@@ -101,13 +100,13 @@ static struct tensor *find_strayed(const struct strict *strict, const void *addr
 /* The tensor whose pages an op has written although it only reads it. NULL: none. */
 static struct tensor *find_written(const struct strict *strict, const void *address)
 {
-    const struct operands *operands = strict->operands;
+    const struct op *op = strict->op;
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        struct tensor *tensor = operands->accesses[i].tensor;
+    for (size_t i = 0; i < op->access_count; i++) {
+        struct tensor *tensor = op->accesses[i].tensor;
         const unsigned char *last = tensor_end(tensor) - 1;
 
-        if (is_only_read(&operands->accesses[i]) &&
+        if (is_only_read(&op->accesses[i]) &&
             page_of(strict, address) >= page_of(strict, tensor->address) &&
             page_of(strict, address) <= page_of(strict, last)) {
             return tensor;
@@ -118,10 +117,10 @@ static struct tensor *find_written(const struct strict *strict, const void *addr
 
 static struct tensor *find_changed(struct strict *strict)
 {
-    const struct operands *operands = strict->operands;
+    const struct op *op = strict->op;
 
-    for (size_t i = 0; i < operands->access_count; i++) {
-        const struct access *access = &operands->accesses[i];
+    for (size_t i = 0; i < op->access_count; i++) {
+        const struct access *access = &op->accesses[i];
 
         if (is_only_read(access) && shares_pages(access->tensor) &&
             strict_checksum(strict, access->tensor) != access->checksum) {
@@ -136,24 +135,23 @@ static struct tensor *find_changed(struct strict *strict)
 static bool find_read(struct strict *strict, const struct piece *piece,
                       struct strict_finding *finding)
 {
-    const struct operands *operands = strict->operands;
+    const struct op *op = strict->op;
     const struct poison poison = strict_poison_of(strict, piece->access);
 
-    for (size_t i = 0; i < operands->access_count; i++) {
+    for (size_t i = 0; i < op->access_count; i++) {
         struct poison_found found = {0};
 
-        if (is_only_read(&operands->accesses[i])) {
+        if (is_only_read(&op->accesses[i])) {
             continue;
         }
-        strict_find_results(strict, &poison, i == piece->access, operands->accesses[i].tensor,
-                            &found);
+        strict_find_results(strict, &poison, i == piece->access, op->accesses[i].tensor, &found);
         if (poison_is_result(&found)) {
             *finding = (struct strict_finding){
                 .breach = STRICT_READ,
-                .tensor = operands->accesses[piece->access].tensor,
+                .tensor = op->accesses[piece->access].tensor,
                 .role = piece->role,
                 .result = found.at,
-                .shows_in = operands->accesses[i].tensor,
+                .shows_in = op->accesses[i].tensor,
             };
             return true;
         }
@@ -185,7 +183,7 @@ static bool find_skipped(struct strict *strict, const struct piece *piece,
     *finding = (struct strict_finding){
         .breach = STRICT_SKIPPED,
         .at = found.at,
-        .tensor = strict->operands->accesses[piece->access].tensor,
+        .tensor = strict->op->accesses[piece->access].tensor,
         .bytes = found.words * sizeof(uint32_t),
     };
     return true;
@@ -195,17 +193,17 @@ static bool find_skipped(struct strict *strict, const struct piece *piece,
    back looks unwritten in part. */
 static void find_poison(struct strict *strict, struct strict_finding *finding)
 {
-    const struct operands *operands = strict->operands;
+    const struct op *op = strict->op;
 
-    for (size_t i = 0; i < operands->piece_count; i++) {
-        if (strict_is_poisoned(strict, &operands->pieces[i]) &&
-            find_read(strict, &operands->pieces[i], finding)) {
+    for (size_t i = 0; i < op->piece_count; i++) {
+        if (strict_is_poisoned(strict, &op->pieces[i]) &&
+            find_read(strict, &op->pieces[i], finding)) {
             return;
         }
     }
-    for (size_t i = 0; i < operands->piece_count; i++) {
-        if (strict_is_poisoned(strict, &operands->pieces[i]) &&
-            find_skipped(strict, &operands->pieces[i], finding)) {
+    for (size_t i = 0; i < op->piece_count; i++) {
+        if (strict_is_poisoned(strict, &op->pieces[i]) &&
+            find_skipped(strict, &op->pieces[i], finding)) {
             return;
         }
     }
@@ -308,20 +306,20 @@ static capu_status report_changed(struct strict *strict, const struct strict_fin
     return failure_set(strict->failure, CAPU_INVALID,
                        "op '%s' has changed '%s', which it says it only reads%s: it updates it, or "
                        "writes past the end of another operand",
-                       strict->operands->name, lookup_name(strict->memory, finding->tensor), where);
+                       strict->op->name, lookup_name(strict->memory, finding->tensor), where);
 }
 
 static capu_status report_tampered(struct strict *strict, const struct strict_finding *finding)
 {
     return failure_set(strict->failure, CAPU_INVALID,
                        "op '%s', run again, has changed '%s', which replays must leave as it is",
-                       strict->operands->name,
+                       strict->op->name,
                        finding->tensor != NULL ? lookup_name(strict->memory, finding->tensor) : "");
 }
 
 capu_status strict_watch_report(struct strict *strict, const struct strict_finding *finding)
 {
-    const char *name = strict->operands->name;
+    const char *name = strict->op->name;
 
     switch (finding->breach) {
     case STRICT_NOTHING:
@@ -369,7 +367,7 @@ capu_status strict_watch_report(struct strict *strict, const struct strict_findi
 capu_status strict_watch_replay_begin(struct strict *strict, const struct guide *guide,
                                       const struct guide_op *op)
 {
-    struct operands *operands = strict->operands;
+    struct op *at_hand = strict->op;
     size_t count = 0;
     capu_status status;
 
@@ -383,7 +381,7 @@ capu_status strict_watch_replay_begin(struct strict *strict, const struct guide 
         const struct guide_tensor *tensor = &guide->tensors[access->tensor];
 
         if (is_there(strict, tensor->address, tensor->bytes)) {
-            operands->grants[count++] = (struct device_grant){
+            at_hand->grants[count++] = (struct device_grant){
                 .address = (void *)(uintptr_t)tensor->address,
                 .bytes = tensor->bytes,
                 .is_writable = access->role != CAPU_READ,
@@ -391,7 +389,7 @@ capu_status strict_watch_replay_begin(struct strict *strict, const struct guide 
         }
     }
     if (status == CAPU_OK) {
-        status = device_open(strict->lanes->device, operands->grants, count);
+        status = device_open(strict->lanes->device, at_hand->grants, count);
     }
     return failure_check(strict->failure, status,
                          "opening the operands of a replay in strict mode");
