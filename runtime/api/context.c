@@ -15,7 +15,7 @@
 #include "runtime/record/live_server.h"
 #include "runtime/residency/leave.h"
 #include "runtime/residency/parked.h"
-#include "runtime/strict/strict.h"
+#include "runtime/strict/strict_watch.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -331,6 +331,7 @@ static void destroy_parts(capu_context *context)
     tracker_finish(&context->records.tracker);
     traffic_finish(&context->records.traffic);
     operands_finish(&context->op);
+    strict_finish(&context->strict);
     tensors_finish(&context->memory.tensors);
     names_finish(&context->memory.names);
     slabs_destroy(context->memory.slabs);
@@ -365,8 +366,7 @@ static void connect_parts(capu_context *context)
                                       .lanes = &context->lanes,
                                       .memory = &context->memory,
                                       .records = &context->records,
-                                      .guided = &context->guided,
-                                      .op = &context->op};
+                                      .guided = &context->guided};
     context->residency.failure = &context->failure;
     context->residency.lanes = &context->lanes;
     context->residency.memory = &context->memory;

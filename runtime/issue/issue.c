@@ -73,7 +73,7 @@ static inline capu_status begin(capu_context *context, const struct call *call, 
     }
     status = operands_begin(context, call, is_planned);
     if (status == CAPU_OK && strict_is_on(&context->settings) && is_callers(call->kind)) {
-        status = strict_watch_begin(&context->strict);
+        status = strict_watch_begin(&context->strict, &context->op);
         if (status != CAPU_OK) {
             operands_abort(context, *is_planned, false);
         }
@@ -85,13 +85,12 @@ static inline capu_status begin(capu_context *context, const struct call *call, 
 static inline capu_status end(capu_context *context, enum call_kind kind, bool is_planned,
                               capu_status status, const capu_op *op, const void *arguments)
 {
-    struct strict_finding finding;
+    bool is_watched = strict_is_on(&context->settings) && is_callers(kind);
 
-    finding.breach = STRICT_NOTHING;
-    if (strict_is_on(&context->settings) && is_callers(kind)) {
-        strict_watch_end(&context->strict, &finding);
-        if (kind == CALL_RUN && status == CAPU_OK && finding.breach == STRICT_NOTHING) {
-            status = strict_again_run(&context->strict, arguments, op->duration_ns, &finding);
+    if (is_watched) {
+        strict_watch_end(&context->strict, &context->op);
+        if (kind == CALL_RUN && status == CAPU_OK) {
+            status = strict_again_run(&context->strict, &context->op, arguments, op->duration_ns);
         }
     }
     if (context->settings.is_tracking && status == CAPU_OK) {
@@ -101,9 +100,8 @@ static inline capu_status end(capu_context *context, enum call_kind kind, bool i
         operands_abort(context, is_planned, !is_callers(kind));
     }
     /* The op has run, and its record is complete. */
-    if (finding.breach == STRICT_STRAYED ||
-        (finding.breach != STRICT_NOTHING && status == CAPU_OK)) {
-        status = strict_watch_report(&context->strict, &finding);
+    if (is_watched) {
+        status = strict_watch_report(&context->strict, &context->op, status);
     }
     return status != CAPU_OK ? status : settle_call(context);
 }

@@ -22,7 +22,6 @@
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"
 #include "runtime/strict/strict.h"
-#include "runtime/strict/strict_strangers.h"
 #include "runtime/tensor/lookup.h"
 #include "runtime/tensor/order.h"
 
@@ -35,9 +34,6 @@ void operands_finish(struct op *op)
     free(op->accesses);
     free(op->pieces);
     free(op->list);
-    free(op->grants);
-    free(op->saved);
-    strict_strangers_destroy(op->strangers);
     *op = (struct op){0};
 }
 
@@ -201,7 +197,7 @@ void operands_abort(capu_context *context, bool is_planned, bool has_written)
 static capu_status prepare_pieces(capu_context *context)
 {
     struct op *op = &context->op;
-    capu_status status = strict_poison_outputs(&context->strict);
+    capu_status status = strict_poison_outputs(&context->strict, op);
 
     if (status != CAPU_OK) {
         return status;
@@ -405,7 +401,7 @@ capu_status operands_end(capu_context *context, bool is_planned)
     bool is_replayable;
     size_t number;
 
-    strict_poison_scratch(&context->strict);
+    strict_poison_scratch(&context->strict, op);
     if (mark_end(context, is_planned, &end) != CAPU_OK) {
         /* The op is enqueued and cannot be undone. Once it has finished, its start serves as its
          * end. */

@@ -22,7 +22,6 @@ struct access {
     bool is_read;      /* some operand reads its contents */
     bool is_partial;   /* only a part is written: other contents, if any, are kept */
     uint32_t recorded; /* when the op ends: its role in the record */
-    uint64_t checksum; /* of a tensor that is only read, before the op: strict_watch.c */
 };
 
 /* The part of an operand that lies in one tensor. */
@@ -48,14 +47,6 @@ struct op {
     size_t list_capacity;
     const char *name; /* its name */
     struct lane_position start;
-
-    struct device_grant *grants; /* what it may touch: strict_watch.c */
-    size_t grant_capacity;
-    uint64_t poison_number;      /* of its first access, and the next lower ones: poison.h */
-    uint64_t poison_last;        /* the highest number given out */
-    struct strangers *strangers; /* tensors that share pages with it: strict_strangers.h */
-    unsigned char *saved;        /* what it has written: strict_again.c */
-    size_t saved_capacity;
 };
 
 /* Creates the access of a tensor that the current op has not named yet. NULL: no memory. */

@@ -79,7 +79,7 @@ bool strict_has_poisoned(const struct strict *strict, const struct access *acces
 
 struct poison strict_poison_of(const struct strict *strict, size_t access)
 {
-    return poison_of(strict->op->poison_number - access);
+    return poison_of(strict->poison_number - access);
 }
 
 static capu_status fill(struct strict *strict, const struct poison *pattern, void *address,
@@ -116,9 +116,8 @@ static bool is_begun(const struct access *access)
     return access->is_partial && !tensor_is_defined(access->tensor);
 }
 
-static capu_status poison_undefined(struct strict *strict)
+static capu_status poison_undefined(struct strict *strict, const struct op *op)
 {
-    const struct op *op = strict->op;
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < op->access_count && status == CAPU_OK; i++) {
@@ -131,16 +130,15 @@ static capu_status poison_undefined(struct strict *strict)
     return status;
 }
 
-bool strict_is_poisoned(const struct strict *strict, const struct piece *piece)
+bool strict_is_poisoned(const struct strict *strict, const struct op *op, const struct piece *piece)
 {
     return (piece->role == CAPU_WRITE || piece->role == CAPU_WRITE_DISCARD ||
             piece->role == CAPU_SCRATCH) &&
-           strict_has_poisoned(strict, &strict->op->accesses[piece->access]);
+           strict_has_poisoned(strict, &op->accesses[piece->access]);
 }
 
-capu_status strict_poison_outputs(struct strict *strict)
+capu_status strict_poison_outputs(struct strict *strict, const struct op *op)
 {
-    const struct op *op = strict->op;
     capu_status status = CAPU_OK;
 
     if (!strict_is_on(strict->settings)) {
@@ -150,22 +148,21 @@ capu_status strict_poison_outputs(struct strict *strict)
         /* This thread writes the patterns: earlier work may still use what it writes to. */
         status = lane_synchronize(&strict->lanes->compute);
     }
-    strict->op->poison_last += strict->op->access_count;
-    strict->op->poison_number = strict->op->poison_last;
-    status = status == CAPU_OK ? poison_undefined(strict) : status;
+    strict->poison_last += op->access_count;
+    strict->poison_number = strict->poison_last;
+    status = status == CAPU_OK ? poison_undefined(strict, op) : status;
     for (size_t i = 0; i < op->piece_count && status == CAPU_OK; i++) {
         const struct piece *piece = &op->pieces[i];
 
-        if (strict_is_poisoned(strict, piece)) {
+        if (strict_is_poisoned(strict, op, piece)) {
             status = poison_access(strict, piece->access, piece->address, piece->bytes);
         }
     }
     return failure_check(strict->failure, status, "poisoning the outputs of an op");
 }
 
-capu_status strict_poison_again(struct strict *strict, bool is_other)
+capu_status strict_poison_again(struct strict *strict, const struct op *op, bool is_other)
 {
-    const struct op *op = strict->op;
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < op->piece_count && status == CAPU_OK; i++) {
@@ -179,7 +176,7 @@ capu_status strict_poison_again(struct strict *strict, bool is_other)
         if (piece->role == CAPU_WRITE_CLEARED) {
             status = device_fill(strict->lanes->device, strict->lanes->compute.stream,
                                  piece->address, 0, piece->bytes);
-        } else if (strict_is_poisoned(strict, piece)) {
+        } else if (strict_is_poisoned(strict, op, piece)) {
             status = fill(strict, &pattern, piece->address, piece->bytes);
         }
     }
@@ -228,10 +225,8 @@ void strict_copy(const struct strict *strict, const struct tensor *tensor, unsig
     }
 }
 
-void strict_poison_scratch(struct strict *strict)
+void strict_poison_scratch(struct strict *strict, const struct op *op)
 {
-    const struct op *op = strict->op;
-
     for (size_t i = 0; strict_is_on(strict->settings) && i < op->piece_count; i++) {
         const struct piece *piece = &op->pieces[i];
 

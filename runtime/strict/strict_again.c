@@ -13,6 +13,7 @@
 
 /* The work of the op at hand. */
 struct work {
+    const struct op *op;
     const void *arguments;
     uint64_t duration_ns;
 };
@@ -37,15 +38,14 @@ static bool is_output(const struct access *access)
 }
 
 /* Copies what the outputs hold to host memory. False: there is none. */
-static bool save(struct strict *strict)
+static bool save(struct strict *strict, const struct op *op)
 {
-    struct op *op = strict->op;
     size_t bytes = 0;
 
     for (size_t i = 0; i < op->access_count; i++) {
         bytes += is_output(&op->accesses[i]) ? op->accesses[i].tensor->bytes : 0;
     }
-    if (!array_reserve(&op->saved, &op->saved_capacity, bytes, 1)) {
+    if (!array_reserve(&strict->saved, &strict->saved_capacity, bytes, 1)) {
         return false;
     }
     bytes = 0;
@@ -53,23 +53,22 @@ static bool save(struct strict *strict)
         const struct tensor *tensor = op->accesses[i].tensor;
 
         if (is_output(&op->accesses[i])) {
-            strict_copy(strict, tensor, op->saved + bytes, true);
+            strict_copy(strict, tensor, strict->saved + bytes, true);
             bytes += tensor->bytes;
         }
     }
     return true;
 }
 
-static void restore(struct strict *strict)
+static void restore(struct strict *strict, const struct op *op)
 {
-    struct op *op = strict->op;
     size_t bytes = 0;
 
     for (size_t i = 0; i < op->access_count; i++) {
         const struct tensor *tensor = op->accesses[i].tensor;
 
         if (is_output(&op->accesses[i])) {
-            strict_copy(strict, tensor, op->saved + bytes, false);
+            strict_copy(strict, tensor, strict->saved + bytes, false);
             bytes += tensor->bytes;
         }
     }
@@ -97,9 +96,10 @@ static void compare_stretch(const struct poison *poison, const unsigned char *me
     }
 }
 
-static struct difference compare(struct strict *strict, size_t access, const unsigned char *saved)
+static struct difference compare(struct strict *strict, const struct op *op, size_t access,
+                                 const unsigned char *saved)
 {
-    const struct tensor *tensor = strict->op->accesses[access].tensor;
+    const struct tensor *tensor = op->accesses[access].tensor;
     const struct poison poison = strict_poison_of(strict, access);
     struct difference difference = {0};
     uint64_t here;
@@ -131,10 +131,10 @@ static bool may_skip(const struct op *op, size_t access)
 }
 
 /* Compares the outputs with what was saved. */
-static void find_difference(struct strict *strict, struct strict_finding *finding)
+static void find_difference(struct strict *strict, const struct op *op,
+                            struct strict_finding *finding)
 {
-    const struct op *op = strict->op;
-    const unsigned char *saved = op->saved;
+    const unsigned char *saved = strict->saved;
 
     for (size_t i = 0; i < op->access_count && finding->breach == STRICT_NOTHING; i++) {
         const struct access *access = &op->accesses[i];
@@ -143,7 +143,7 @@ static void find_difference(struct strict *strict, struct strict_finding *findin
         if (!is_output(access)) {
             continue;
         }
-        difference = compare(strict, i, saved);
+        difference = compare(strict, op, i, saved);
         saved += access->tensor->bytes;
         finding->tensor = access->tensor;
         if (difference.other != NULL) {
@@ -161,17 +161,18 @@ static void find_difference(struct strict *strict, struct strict_finding *findin
 static capu_status run(struct strict *strict, const struct work *work, bool is_other,
                        struct strict_finding *finding)
 {
-    struct op *op = strict->op;
+    const struct op *op = work->op;
     struct device_faults faults = {0};
-    capu_status status = strict_poison_again(strict, is_other);
+    capu_status status = strict_poison_again(strict, op, is_other);
 
     *finding = (struct strict_finding){0};
     for (size_t i = 0; i < op->access_count; i++) {
-        op->grants[i].is_writable = op->accesses[i].recorded == CAPU_WRITE;
+        strict->grants[i].is_writable = op->accesses[i].recorded == CAPU_WRITE;
     }
     status = status == CAPU_OK ? lane_synchronize(&strict->lanes->compute) : status;
-    status = status == CAPU_OK ? device_open(strict->lanes->device, op->grants, op->access_count)
-                               : status;
+    status = status == CAPU_OK
+                 ? device_open(strict->lanes->device, strict->grants, op->access_count)
+                 : status;
     status = failure_check(strict->failure, status, "running an op again in strict mode");
     if (status != CAPU_OK) {
         lanes_quiesce(strict->lanes,
@@ -191,14 +192,13 @@ static capu_status run(struct strict *strict, const struct work *work, bool is_o
     if (faults.strayed != NULL || faults.written != NULL) {
         strict_watch_strayed(strict, &faults, finding);
     } else {
-        find_difference(strict, finding);
+        find_difference(strict, op, finding);
     }
     return CAPU_OK;
 }
 
-static uint64_t sum_outputs(const struct strict *strict)
+static uint64_t sum_outputs(const struct strict *strict, const struct op *op)
 {
-    const struct op *op = strict->op;
     uint64_t sum = 0;
 
     for (size_t i = 0; i < op->access_count; i++) {
@@ -220,12 +220,11 @@ static capu_status find_cause(struct strict *strict, const struct work *work,
 
     if (status == CAPU_OK && repeated.breach == STRICT_NOTHING) {
         finding->breach = STRICT_DEPENDS;
-    } else if (status == CAPU_OK && strict_strangers_any(strict) &&
-               strict->op->call.replay == NULL) {
-        uint64_t sum = sum_outputs(strict);
+    } else if (status == CAPU_OK && strict_strangers_any(strict) && work->op->call.replay == NULL) {
+        uint64_t sum = sum_outputs(strict, work->op);
 
         status = run(strict, work, false, &repeated);
-        if (status == CAPU_OK && sum_outputs(strict) == sum) {
+        if (status == CAPU_OK && sum_outputs(strict, work->op) == sum) {
             *finding = (struct strict_finding){.breach = STRICT_STRAYED};
         }
     }
@@ -239,9 +238,8 @@ static void add_input(const struct strict *strict, const struct tensor *tensor, 
 }
 
 /* What a replay of a plan will be compared with. */
-static void note_sums(struct strict *strict)
+static void note_sums(struct strict *strict, const struct op *op)
 {
-    const struct op *op = strict->op;
     uint64_t input_sum = 0;
 
     for (size_t i = 0; i < op->access_count; i++) {
@@ -264,25 +262,26 @@ static void note_sums(struct strict *strict)
 }
 
 /* The context is lost: says that it was the second run. */
-static capu_status explain(struct strict *strict)
+static capu_status explain(struct strict *strict, const struct op *op)
 {
     char text[sizeof(strict->failure->text)];
 
     memcpy(text, strict->failure->text, sizeof(text));
     return failure_set(strict->failure, strict->failure->lost,
                        "%.*s (when strict mode ran '%s' again, as it does with replayable ops)",
-                       (int)(sizeof(text) / 2), text, strict->op->name);
+                       (int)(sizeof(text) / 2), text, op->name);
 }
 
-capu_status strict_again_run(struct strict *strict, const void *arguments, uint64_t duration_ns,
-                             struct strict_finding *finding)
+capu_status strict_again_run(struct strict *strict, struct op *op, const void *arguments,
+                             uint64_t duration_ns)
 {
-    const struct work work = {.arguments = arguments, .duration_ns = duration_ns};
+    const struct work work = {.op = op, .arguments = arguments, .duration_ns = duration_ns};
+    struct strict_finding *finding = &strict->finding;
     capu_status status;
 
-    if (!strict->lanes->device->capabilities.can_guard ||
-        device_failure(strict->lanes->device, NULL, 0) != CAPU_OK ||
-        !access_can_replay(strict->op) || !save(strict)) {
+    if (finding->breach != STRICT_NOTHING || !strict->lanes->device->capabilities.can_guard ||
+        device_failure(strict->lanes->device, NULL, 0) != CAPU_OK || !access_can_replay(op) ||
+        !save(strict, op)) {
         return CAPU_OK;
     }
     status = run(strict, &work, true, finding);
@@ -290,10 +289,10 @@ capu_status strict_again_run(struct strict *strict, const void *arguments, uint6
         status = find_cause(strict, &work, finding);
     }
     if (strict->failure->lost != CAPU_OK) {
-        return explain(strict);
+        return explain(strict, op);
     }
-    restore(strict);
-    note_sums(strict);
+    restore(strict, op);
+    note_sums(strict, op);
     return CAPU_OK;
 }
 

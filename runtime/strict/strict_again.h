@@ -22,10 +22,10 @@
 #include "runtime/strict/strict_watch.h"
 
 /* After an op whose run function has done what it says: runs it again, unless it is not replayable
-   or there is no memory for that. What is wrong is in *finding. OP_FAILED, DEVICE_LOST: it failed
-   this time, which loses the context. */
-capu_status strict_again_run(struct strict *strict, const void *arguments, uint64_t duration_ns,
-                             struct strict_finding *finding);
+   or there is no memory for that, or something was noted about it already. Notes what is wrong.
+   OP_FAILED, DEVICE_LOST: it failed this time, which loses the context. */
+capu_status strict_again_run(struct strict *strict, struct op *op, const void *arguments,
+                             uint64_t duration_ns);
 
 /* After a replay, which has finished: OP_FAILED if it has written other bytes than the op. The
    context is lost then. */

@@ -41,15 +41,15 @@ void strict_strangers_destroy(struct strangers *strangers)
     }
 }
 
-static bool is_named(const struct strict *strict, const struct tensor *tensor)
+static bool is_named(const struct op *op, const struct tensor *tensor)
 {
-    return tensor->in_op.stamp == strict->op->stamp;
+    return tensor->in_op.stamp == op->stamp;
 }
 
 static bool add(struct strict *strict, struct tensor *tensor, const unsigned char *start,
                 const unsigned char *end)
 {
-    struct strangers *strangers = strict->op->strangers;
+    struct strangers *strangers = strict->strangers;
     struct stranger stranger = {.tensor = tensor, .address = start};
     uint64_t bytes = (uint64_t)(end - start);
 
@@ -71,9 +71,10 @@ static bool add(struct strict *strict, struct tensor *tensor, const unsigned cha
 }
 
 /* Adds the tensors of a page that the op does not name. `tensor` is one of the page. */
-static bool add_page(struct strict *strict, struct tensor *tensor, const unsigned char *page)
+static bool add_page(struct strict *strict, const struct op *op, struct tensor *tensor,
+                     const unsigned char *page)
 {
-    struct strangers *strangers = strict->op->strangers;
+    struct strangers *strangers = strict->strangers;
     const unsigned char *page_end = page + strict->settings->config.page_bytes;
 
     for (size_t i = 0; i < strangers->page_count; i++) {
@@ -94,7 +95,7 @@ static bool add_page(struct strict *strict, struct tensor *tensor, const unsigne
         const unsigned char *start = tensor->address;
         const unsigned char *end = tensor_end(tensor);
 
-        if (!is_named(strict, tensor) &&
+        if (!is_named(op, tensor) &&
             !add(strict, tensor, start > page ? start : page, end < page_end ? end : page_end)) {
             return false;
         }
@@ -102,7 +103,7 @@ static bool add_page(struct strict *strict, struct tensor *tensor, const unsigne
     return true;
 }
 
-static bool add_pages_of(struct strict *strict, struct tensor *tensor)
+static bool add_pages_of(struct strict *strict, const struct op *op, struct tensor *tensor)
 {
     uintptr_t mask = ~(uintptr_t)(strict->settings->config.page_bytes - 1);
     uintptr_t first = (uintptr_t)tensor->address & mask;
@@ -111,8 +112,8 @@ static bool add_pages_of(struct strict *strict, struct tensor *tensor)
     if (tensor->allocation->first->next == NULL) {
         return true; /* never split */
     }
-    return add_page(strict, tensor, (const unsigned char *)first) &&
-           add_page(strict, tensor, (const unsigned char *)last);
+    return add_page(strict, op, tensor, (const unsigned char *)first) &&
+           add_page(strict, op, tensor, (const unsigned char *)last);
 }
 
 static bool is_listed(const struct strangers *strangers, const struct tensor *tensor)
@@ -126,13 +127,13 @@ static bool is_listed(const struct strangers *strangers, const struct tensor *te
 }
 
 /* Adds the tensors of a small allocation. Pre: those that are split from operands are added. */
-static bool add_small(struct strict *strict, const void *address)
+static bool add_small(struct strict *strict, const struct op *op, const void *address)
 {
     struct tensor *tensor =
         address != NULL ? tensors_find(&strict->memory->tensors, address) : NULL;
 
     for (; tensor != NULL; tensor = tensor->next) {
-        if (!is_named(strict, tensor) && !is_listed(strict->op->strangers, tensor) &&
+        if (!is_named(op, tensor) && !is_listed(strict->strangers, tensor) &&
             !add(strict, tensor, tensor->address, tensor_end(tensor))) {
             return false;
         }
@@ -141,26 +142,25 @@ static bool add_small(struct strict *strict, const void *address)
 }
 
 /* Adds what lies before and after a small allocation in its page. */
-static bool add_neighbours(struct strict *strict, const struct tensor *tensor)
+static bool add_neighbours(struct strict *strict, const struct op *op, const struct tensor *tensor)
 {
     const void *address = tensor->allocation->address;
 
     return tensor->allocation->page_count > 0 ||
-           (add_small(strict, slabs_beside(strict->memory->slabs, address, false)) &&
-            add_small(strict, slabs_beside(strict->memory->slabs, address, true)));
+           (add_small(strict, op, slabs_beside(strict->memory->slabs, address, false)) &&
+            add_small(strict, op, slabs_beside(strict->memory->slabs, address, true)));
 }
 
 /* Adds all strangers of the op at hand. */
-static bool add_all(struct strict *strict)
+static bool add_all(struct strict *strict, const struct op *op)
 {
-    const struct op *op = strict->op;
     bool is_complete = true;
 
     for (size_t i = 0; i < op->access_count && is_complete; i++) {
-        is_complete = add_pages_of(strict, op->accesses[i].tensor);
+        is_complete = add_pages_of(strict, op, op->accesses[i].tensor);
     }
     for (size_t i = 0; i < op->access_count && is_complete; i++) {
-        is_complete = add_neighbours(strict, op->accesses[i].tensor);
+        is_complete = add_neighbours(strict, op, op->accesses[i].tensor);
     }
     return is_complete;
 }
@@ -170,27 +170,26 @@ static struct poison poison_at(const struct strangers *strangers, size_t index)
     return poison_of(strangers->number - index);
 }
 
-capu_status strict_strangers_hide(struct strict *strict)
+capu_status strict_strangers_hide(struct strict *strict, const struct op *op)
 {
-    struct op *op = strict->op;
-    struct strangers *strangers = op->strangers;
+    struct strangers *strangers = strict->strangers;
 
     if (strangers == NULL) {
         strangers = calloc(1, sizeof(*strangers));
         if (strangers == NULL) {
             return CAPU_NO_HOST_MEMORY;
         }
-        op->strangers = strangers;
+        strict->strangers = strangers;
     }
     strangers->count = 0;
     strangers->page_count = 0;
     strangers->saved_bytes = 0;
-    if (!add_all(strict)) {
+    if (!add_all(strict, op)) {
         strangers->count = 0;
         return CAPU_NO_HOST_MEMORY;
     }
-    op->poison_last += strangers->count;
-    strangers->number = op->poison_last;
+    strict->poison_last += strangers->count;
+    strangers->number = strict->poison_last;
     for (size_t i = 0; i < strangers->count; i++) {
         const struct stranger *stranger = &strangers->list[i];
         const struct poison poison = poison_at(strangers, i);
@@ -203,7 +202,7 @@ capu_status strict_strangers_hide(struct strict *strict)
 
 bool strict_strangers_any(const struct strict *strict)
 {
-    return strict->op->strangers != NULL && strict->op->strangers->count > 0;
+    return strict->strangers != NULL && strict->strangers->count > 0;
 }
 
 /* Compares with the pattern at the start, and the rest with itself, since the pattern repeats. */
@@ -219,7 +218,7 @@ static bool is_unchanged(const struct stranger *stranger, const struct poison *p
 
 const void *strict_strangers_written(const struct strict *strict)
 {
-    const struct strangers *strangers = strict->op->strangers;
+    const struct strangers *strangers = strict->strangers;
 
     for (size_t i = 0; i < strangers->count; i++) {
         const struct stranger *stranger = &strangers->list[i];
@@ -241,7 +240,7 @@ const void *strict_strangers_written(const struct strict *strict)
 
 void strict_strangers_show(struct strict *strict)
 {
-    const struct strangers *strangers = strict->op->strangers;
+    const struct strangers *strangers = strict->strangers;
 
     for (size_t i = 0; i < strangers->count; i++) {
         const struct stranger *stranger = &strangers->list[i];
@@ -253,7 +252,7 @@ void strict_strangers_show(struct strict *strict)
 /* The first stranger of which a word is in the tensor; SIZE_MAX: none. */
 static uint64_t find_any(const struct strict *strict, const struct tensor *tensor)
 {
-    const struct strangers *strangers = strict->op->strangers;
+    const struct strangers *strangers = strict->strangers;
     uint64_t here;
 
     for (uint64_t done = 0; done < tensor->bytes; done += here) {
@@ -278,17 +277,16 @@ static uint64_t find_any(const struct strict *strict, const struct tensor *tenso
 /* Random words can look like one of many strangers, but hardly twice like the same. */
 static bool is_in(const struct strict *strict, size_t index, const struct tensor *tensor)
 {
-    const struct poison poison = poison_at(strict->op->strangers, index);
+    const struct poison poison = poison_at(strict->strangers, index);
     struct poison_found found = {0};
 
     strict_find_results(strict, &poison, false, tensor, &found);
     return found.words >= 2 || (found.words == 1 && found.scanned <= FEW_WORDS);
 }
 
-struct tensor *strict_strangers_read(const struct strict *strict)
+struct tensor *strict_strangers_read(const struct strict *strict, const struct op *op)
 {
-    const struct op *op = strict->op;
-    const struct strangers *strangers = op->strangers;
+    const struct strangers *strangers = strict->strangers;
 
     for (size_t i = 0; strangers->count > 0 && i < op->access_count; i++) {
         const struct access *access = &op->accesses[i];

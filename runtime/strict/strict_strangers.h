@@ -27,7 +27,7 @@ bool strict_strangers_any(const struct strict *strict);
 
 /* Saves what the strangers of the op at hand hold, and poisons them. NO_HOST_MEMORY: nothing is
    hidden. */
-capu_status strict_strangers_hide(struct strict *strict);
+capu_status strict_strangers_hide(struct strict *strict, const struct op *op);
 
 /* The first byte of a stranger that has changed since, or NULL. */
 const void *strict_strangers_written(const struct strict *strict);
@@ -36,6 +36,6 @@ const void *strict_strangers_written(const struct strict *strict);
 void strict_strangers_show(struct strict *strict);
 
 /* A stranger of which something is in an output of the op, or NULL. */
-struct tensor *strict_strangers_read(const struct strict *strict);
+struct tensor *strict_strangers_read(const struct strict *strict, const struct op *op);
 
 #endif

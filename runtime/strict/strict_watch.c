@@ -8,7 +8,17 @@
 #include "runtime/tensor/lookup.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+void strict_finish(struct strict *strict)
+{
+    free(strict->grants);
+    free(strict->checksums);
+    free(strict->saved);
+    strict_strangers_destroy(strict->strangers);
+    *strict = (struct strict){0};
+}
 
 static bool can_watch(const struct strict *strict)
 {
@@ -39,41 +49,40 @@ static bool is_there(struct strict *strict, const void *address, uint64_t bytes)
            device_view(strict->lanes->device, (const char *)address + bytes - 1, &last) != NULL;
 }
 
-static capu_status reserve_grants(struct strict *strict, size_t count)
+static capu_status reserve(struct strict *strict, size_t count)
 {
-    struct op *op = strict->op;
+    bool has_room =
+        array_reserve(&strict->grants, &strict->grant_capacity, count, sizeof(*strict->grants)) &&
+        array_reserve(&strict->checksums, &strict->checksum_capacity, count,
+                      sizeof(*strict->checksums));
 
-    if (array_reserve(&op->grants, &op->grant_capacity, count, sizeof(*op->grants))) {
-        return CAPU_OK;
-    }
-    return CAPU_NO_HOST_MEMORY;
+    return has_room ? CAPU_OK : CAPU_NO_HOST_MEMORY;
 }
 
-capu_status strict_watch_begin(struct strict *strict)
+capu_status strict_watch_begin(struct strict *strict, const struct op *op)
 {
-    struct op *op = strict->op;
     capu_status status;
 
     if (!can_watch(strict)) {
         return CAPU_OK;
     }
     status = lane_synchronize(&strict->lanes->compute);
-    status = status == CAPU_OK ? reserve_grants(strict, op->access_count) : status;
+    status = status == CAPU_OK ? reserve(strict, op->access_count) : status;
     for (size_t i = 0; i < op->access_count && status == CAPU_OK; i++) {
-        struct access *access = &op->accesses[i];
+        const struct access *access = &op->accesses[i];
 
         if (is_only_read(access) && shares_pages(access->tensor)) {
-            access->checksum = strict_checksum(strict, access->tensor);
+            strict->checksums[i] = strict_checksum(strict, access->tensor);
         }
-        op->grants[i] = (struct device_grant){
+        strict->grants[i] = (struct device_grant){
             .address = access->tensor->address,
             .bytes = access->tensor->bytes,
             .is_writable = !is_only_read(access),
         };
     }
-    status = status == CAPU_OK ? strict_strangers_hide(strict) : status;
+    status = status == CAPU_OK ? strict_strangers_hide(strict, op) : status;
     if (status == CAPU_OK) {
-        status = device_open(strict->lanes->device, op->grants, op->access_count);
+        status = device_open(strict->lanes->device, strict->grants, op->access_count);
         if (status != CAPU_OK) {
             strict_strangers_show(strict);
         }
@@ -98,10 +107,9 @@ static struct tensor *find_strayed(const struct strict *strict, const void *addr
 }
 
 /* The tensor whose pages an op has written although it only reads it. NULL: none. */
-static struct tensor *find_written(const struct strict *strict, const void *address)
+static struct tensor *find_written(const struct strict *strict, const struct op *op,
+                                   const void *address)
 {
-    const struct op *op = strict->op;
-
     for (size_t i = 0; i < op->access_count; i++) {
         struct tensor *tensor = op->accesses[i].tensor;
         const unsigned char *last = tensor_end(tensor) - 1;
@@ -115,15 +123,13 @@ static struct tensor *find_written(const struct strict *strict, const void *addr
     return NULL;
 }
 
-static struct tensor *find_changed(struct strict *strict)
+static struct tensor *find_changed(struct strict *strict, const struct op *op)
 {
-    const struct op *op = strict->op;
-
     for (size_t i = 0; i < op->access_count; i++) {
         const struct access *access = &op->accesses[i];
 
         if (is_only_read(access) && shares_pages(access->tensor) &&
-            strict_checksum(strict, access->tensor) != access->checksum) {
+            strict_checksum(strict, access->tensor) != strict->checksums[i]) {
             return access->tensor;
         }
     }
@@ -132,10 +138,9 @@ static struct tensor *find_changed(struct strict *strict)
 
 /* Whether the op has read what this piece only writes, or the part of its tensor that has no
    contents. */
-static bool find_read(struct strict *strict, const struct piece *piece,
+static bool find_read(struct strict *strict, const struct op *op, const struct piece *piece,
                       struct strict_finding *finding)
 {
-    const struct op *op = strict->op;
     const struct poison poison = strict_poison_of(strict, piece->access);
 
     for (size_t i = 0; i < op->access_count; i++) {
@@ -159,7 +164,7 @@ static bool find_read(struct strict *strict, const struct piece *piece,
     return false;
 }
 
-static bool find_skipped(struct strict *strict, const struct piece *piece,
+static bool find_skipped(struct strict *strict, const struct op *op, const struct piece *piece,
                          struct strict_finding *finding)
 {
     const struct poison poison = strict_poison_of(strict, piece->access);
@@ -183,7 +188,7 @@ static bool find_skipped(struct strict *strict, const struct piece *piece,
     *finding = (struct strict_finding){
         .breach = STRICT_SKIPPED,
         .at = found.at,
-        .tensor = strict->op->accesses[piece->access].tensor,
+        .tensor = op->accesses[piece->access].tensor,
         .bytes = found.words * sizeof(uint32_t),
     };
     return true;
@@ -191,26 +196,25 @@ static bool find_skipped(struct strict *strict, const struct piece *piece,
 
 /* Searches the outputs for poison: results of all pieces first, since what was read and written
    back looks unwritten in part. */
-static void find_poison(struct strict *strict, struct strict_finding *finding)
+static void find_poison(struct strict *strict, const struct op *op, struct strict_finding *finding)
 {
-    const struct op *op = strict->op;
-
     for (size_t i = 0; i < op->piece_count; i++) {
-        if (strict_is_poisoned(strict, &op->pieces[i]) &&
-            find_read(strict, &op->pieces[i], finding)) {
+        if (strict_is_poisoned(strict, op, &op->pieces[i]) &&
+            find_read(strict, op, &op->pieces[i], finding)) {
             return;
         }
     }
     for (size_t i = 0; i < op->piece_count; i++) {
-        if (strict_is_poisoned(strict, &op->pieces[i]) &&
-            find_skipped(strict, &op->pieces[i], finding)) {
+        if (strict_is_poisoned(strict, op, &op->pieces[i]) &&
+            find_skipped(strict, op, &op->pieces[i], finding)) {
             return;
         }
     }
 }
 
-void strict_watch_end(struct strict *strict, struct strict_finding *finding)
+void strict_watch_end(struct strict *strict, const struct op *op)
 {
+    struct strict_finding *finding = &strict->finding;
     struct device_faults faults;
     const void *written;
     bool has_run;
@@ -236,16 +240,16 @@ void strict_watch_end(struct strict *strict, struct strict_finding *finding)
         return;
     }
     finding->at = faults.written;
-    finding->tensor = faults.written != NULL ? find_written(strict, faults.written) : NULL;
+    finding->tensor = faults.written != NULL ? find_written(strict, op, faults.written) : NULL;
     if (has_run && finding->tensor == NULL) {
-        finding->tensor = find_changed(strict);
+        finding->tensor = find_changed(strict, op);
     }
     finding->breach = finding->tensor != NULL ? STRICT_CHANGED : STRICT_NOTHING;
     if (has_run && finding->breach == STRICT_NOTHING) {
-        find_poison(strict, finding);
+        find_poison(strict, op, finding);
     }
     if (has_run && finding->breach == STRICT_NOTHING) {
-        finding->tensor = strict_strangers_read(strict);
+        finding->tensor = strict_strangers_read(strict, op);
         finding->breach = finding->tensor != NULL ? STRICT_STRAYED : STRICT_NOTHING;
         finding->at = NULL;
     }
@@ -295,7 +299,8 @@ static capu_status report_strayed(struct strict *strict, const char *name, const
                        offset_in(finding->tensor, finding->at));
 }
 
-static capu_status report_changed(struct strict *strict, const struct strict_finding *finding)
+static capu_status report_changed(struct strict *strict, const char *name,
+                                  const struct strict_finding *finding)
 {
     char where[48] = "";
 
@@ -306,28 +311,33 @@ static capu_status report_changed(struct strict *strict, const struct strict_fin
     return failure_set(strict->failure, CAPU_INVALID,
                        "op '%s' has changed '%s', which it says it only reads%s: it updates it, or "
                        "writes past the end of another operand",
-                       strict->op->name, lookup_name(strict->memory, finding->tensor), where);
+                       name, lookup_name(strict->memory, finding->tensor), where);
 }
 
-static capu_status report_tampered(struct strict *strict, const struct strict_finding *finding)
+static capu_status report_tampered(struct strict *strict, const char *name,
+                                   const struct strict_finding *finding)
 {
     return failure_set(strict->failure, CAPU_INVALID,
                        "op '%s', run again, has changed '%s', which replays must leave as it is",
-                       strict->op->name,
+                       name,
                        finding->tensor != NULL ? lookup_name(strict->memory, finding->tensor) : "");
 }
 
-capu_status strict_watch_report(struct strict *strict, const struct strict_finding *finding)
+capu_status strict_watch_report(struct strict *strict, const struct op *op, capu_status status)
 {
-    const char *name = strict->op->name;
+    const struct strict_finding *finding = &strict->finding;
+    const char *name = op->name;
 
+    if (status != CAPU_OK && finding->breach != STRICT_STRAYED) {
+        return status;
+    }
     switch (finding->breach) {
     case STRICT_NOTHING:
         break;
     case STRICT_STRAYED:
         return report_strayed(strict, name, finding->is_again ? ", run again," : "", finding);
     case STRICT_CHANGED:
-        return report_changed(strict, finding);
+        return report_changed(strict, name, finding);
     case STRICT_READ:
         return failure_set(strict->failure, CAPU_INVALID,
                            "op '%s' reads '%s' before it has written it, which it declares as %s: "
@@ -352,7 +362,7 @@ capu_status strict_watch_report(struct strict *strict, const struct strict_findi
             name, lookup_name(strict->memory, finding->tensor),
             offset_in(finding->tensor, finding->at));
     case STRICT_TAMPERED:
-        return report_tampered(strict, finding);
+        return report_tampered(strict, name, finding);
     case STRICT_SKIPPED:
         return failure_set(strict->failure, CAPU_INVALID,
                            "op '%s' leaves %llu bytes of '%s' unwritten, the first at offset %llu, "
@@ -367,7 +377,6 @@ capu_status strict_watch_report(struct strict *strict, const struct strict_findi
 capu_status strict_watch_replay_begin(struct strict *strict, const struct guide *guide,
                                       const struct guide_op *op)
 {
-    struct op *at_hand = strict->op;
     size_t count = 0;
     capu_status status;
 
@@ -375,13 +384,13 @@ capu_status strict_watch_replay_begin(struct strict *strict, const struct guide 
         return CAPU_OK;
     }
     status = lane_synchronize(&strict->lanes->compute);
-    status = status == CAPU_OK ? reserve_grants(strict, op->accesses.count) : status;
+    status = status == CAPU_OK ? reserve(strict, op->accesses.count) : status;
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
         const struct guide_tensor *tensor = &guide->tensors[access->tensor];
 
         if (is_there(strict, tensor->address, tensor->bytes)) {
-            at_hand->grants[count++] = (struct device_grant){
+            strict->grants[count++] = (struct device_grant){
                 .address = (void *)(uintptr_t)tensor->address,
                 .bytes = tensor->bytes,
                 .is_writable = access->role != CAPU_READ,
@@ -389,7 +398,7 @@ capu_status strict_watch_replay_begin(struct strict *strict, const struct guide 
         }
     }
     if (status == CAPU_OK) {
-        status = device_open(strict->lanes->device, at_hand->grants, count);
+        status = device_open(strict->lanes->device, strict->grants, count);
     }
     return failure_check(strict->failure, status,
                          "opening the operands of a replay in strict mode");

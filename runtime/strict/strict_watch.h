@@ -15,41 +15,20 @@
 
 #include "runtime/strict/strict.h"
 
-/* What an op did wrong. If it did several things, the first of this order. */
-enum strict_breach {
-    STRICT_NOTHING,
-    STRICT_STRAYED, /* touched memory that it does not name */
-    STRICT_CHANGED, /* changed a tensor that it only reads */
-    STRICT_READ,    /* read a tensor that it only writes */
-    STRICT_SKIPPED, /* did not write all that it writes */
-
-    /* When it ran again (strict_again.h): */
-    STRICT_TAMPERED, /* its function for replays changed what it must leave alone */
-    STRICT_DEPENDS,  /* its results depend on what it only writes */
-    STRICT_VARIES    /* its results differ for another reason */
-};
-
-struct strict_finding {
-    enum strict_breach breach;
-    const void *at;          /* the first address concerned; NULL: not known */
-    struct tensor *tensor;   /* concerned; NULL: `at` is in no tensor, or both are not known */
-    bool is_again;           /* STRICT_STRAYED: when it ran again */
-    uint32_t role;           /* STRICT_READ: as it is declared */
-    uint64_t bytes;          /* STRICT_SKIPPED: not written, at least */
-    const void *result;      /* STRICT_READ: where it shows */
-    struct tensor *shows_in; /* and the tensor there */
-};
+/* Frees what strict mode has kept. Zeroed is fine. */
+void strict_finish(struct strict *strict);
 
 /* Before the caller's own work of an op: waits for all work before it, and opens its operands. If
    it fails, nothing is open. NO_HOST_MEMORY, NO_ADDRESS_SPACE, a lost context. */
-capu_status strict_watch_begin(struct strict *strict);
+capu_status strict_watch_begin(struct strict *strict, const struct op *op);
 
-/* After it, however it ended: waits for it, closes its operands, and says what it did wrong. */
-void strict_watch_end(struct strict *strict, struct strict_finding *finding);
+/* After it, however it ended: waits for it, closes its operands, and notes what it did wrong. */
+void strict_watch_end(struct strict *strict, const struct op *op);
 
-/* Describes it as the error of the call. INVALID; for STRICT_STRAYED, OP_FAILED, and the context is
-   lost, because what the op touched cannot be trusted. OK for STRICT_NOTHING. */
-capu_status strict_watch_report(struct strict *strict, const struct strict_finding *finding);
+/* Once the books are complete: describes what was noted as the error of the call, whose `status`
+   comes first where it is one. INVALID; for STRICT_STRAYED, OP_FAILED in any case, and the context
+   is lost, because what the op touched cannot be trusted. */
+capu_status strict_watch_report(struct strict *strict, const struct op *op, capu_status status);
 
 /* What an op touched that ran again, although it was not granted. Pre: there is something. */
 void strict_watch_strayed(const struct strict *strict, const struct device_faults *faults,
