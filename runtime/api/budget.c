@@ -23,11 +23,11 @@ static capu_status check_call(capu_context *context)
     if (status != CAPU_OK) {
         return status;
     }
-    if (context->in_access && context->lanes.capture.is_open) {
+    if (op_is_under_way(&context->op) && context->lanes.capture.is_open) {
         return failure_set(&context->failure, CAPU_WRONG_ORDER, "%s while an iteration is captured",
                            call);
     }
-    return context->in_access ? CAPU_OK : context_uncaptured(context, call);
+    return op_is_under_way(&context->op) ? CAPU_OK : context_uncaptured(context, call);
 }
 
 /* Takes pages away from tensors, until so many are available. */
@@ -39,7 +39,7 @@ static capu_status make_room(capu_context *context, size_t page_count)
         context->guided.owed.guide == NULL) {
         return CAPU_OK;
     }
-    if (context->in_access) {
+    if (op_is_under_way(&context->op)) {
         if (context->guided.active != NULL || context->guided.owed.guide != NULL) {
             return failure_set(&context->failure, CAPU_WRONG_ORDER,
                                "%s between capu_access_begin and capu_access_end, when a plan has "

@@ -52,7 +52,7 @@ capu_status context_usable(capu_context *context)
         return context->failure.lost;
     }
     /* Every call begins here, so this checks what the call before it has left behind. */
-    ASSERT_EXPENSIVE(context->in_access || context_is_valid(context));
+    ASSERT_EXPENSIVE(op_is_under_way(&context->op) || context_is_valid(context));
     return CAPU_OK;
 }
 
@@ -84,7 +84,7 @@ capu_status context_ready(capu_context *context, const char *call)
 {
     capu_status status = context_usable(context);
 
-    if (status == CAPU_OK && context->in_access) {
+    if (status == CAPU_OK && op_is_under_way(&context->op)) {
         return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "%s between capu_access_begin and capu_access_end", call);
     }
@@ -330,7 +330,7 @@ static void destroy_parts(capu_context *context)
     staging_finish(&context->lanes.staging);
     tracker_finish(&context->records.tracker);
     traffic_finish(&context->records.traffic);
-    operands_finish(&context->op);
+    op_finish(&context->op);
     strict_finish(&context->strict);
     tensors_finish(&context->memory.tensors);
     names_finish(&context->memory.names);
@@ -353,13 +353,11 @@ static void connect_parts(capu_context *context)
     context->guided.memory = &context->memory;
     context->guided.settings = &context->settings;
     context->guided.iteration = &context->iteration;
-    context->guided.op = &context->op;
     context->records.failure = &context->failure;
     context->records.lanes = &context->lanes;
     context->records.memory = &context->memory;
     context->records.settings = &context->settings;
     context->records.iteration = &context->iteration;
-    context->records.op = &context->op;
     context->records.guided = &context->guided;
     context->strict = (struct strict){.settings = &context->settings,
                                       .failure = &context->failure,
@@ -372,7 +370,6 @@ static void connect_parts(capu_context *context)
     context->residency.memory = &context->memory;
     context->residency.settings = &context->settings;
     context->residency.iteration = &context->iteration;
-    context->residency.op = &context->op;
     context->residency.guided = &context->guided;
     context->residency.records = &context->records;
     context->residency.strict = &context->strict;
@@ -381,7 +378,6 @@ static void connect_parts(capu_context *context)
                                             .lanes = &context->lanes,
                                             .memory = &context->memory,
                                             .iteration = &context->iteration,
-                                            .op = &context->op,
                                             .guided = &context->guided,
                                             .records = &context->records,
                                             .strict = &context->strict,
@@ -500,7 +496,7 @@ void capu_context_destroy(capu_context *context)
     device = context->lanes.device;
     config = context->settings.config;
     if (context->failure.lost == CAPU_OK) {
-        context->in_access = false;
+        context->op.stage = OP_OVER;
         settle_work(context);
     }
     release_allocations(context);

@@ -45,27 +45,22 @@ static capu_status read_op(capu_context *context, const capu_op *from, bool need
     return CAPU_OK;
 }
 
-static struct call call_of(const capu_op *op, enum call_kind kind)
+/* Field by field: a whole struct would be built elsewhere and copied with wide loads, which wait
+   for the narrow stores before them longer than all else here takes. */
+static void fill_in(struct op *op, const capu_op *from, enum call_kind kind)
 {
-    return (struct call){
-        .kind = kind,
-        .name = op->name,
-        .run = op->run,
-        .replay = op->replay,
-        .key = op->key,
-        .is_replayable = kind == CALL_RUN && (op->flags & CAPU_OP_NOT_REPLAYABLE) == 0,
-        .operands = op->operands,
-        .operand_count = op->operand_count,
-    };
-}
+    struct call *call = &op->call;
 
-static capu_status run(capu_context *context, const capu_op *op)
-{
-    /* Initialised, not assigned: an assignment would build the struct elsewhere and copy it with
-       wide loads, which wait for the narrow stores before them longer than all else here takes. */
-    struct call call = call_of(op, CALL_RUN);
-
-    return issue_op(context, &call, op);
+    call->kind = kind;
+    call->name = from->name;
+    call->run = from->run;
+    call->replay = from->replay;
+    call->key = from->key;
+    call->is_once = false;
+    call->is_replayable = kind == CALL_RUN && (from->flags & CAPU_OP_NOT_REPLAYABLE) == 0;
+    call->operands = from->operands;
+    call->operand_count = from->operand_count;
+    op->duration_ns = from->duration_ns;
 }
 
 capu_status capu_run(capu_context *context, const capu_op *op)
@@ -76,15 +71,17 @@ capu_status capu_run(capu_context *context, const capu_op *op)
     if (status == CAPU_OK) {
         status = read_op(context, op, true, &copy);
     }
-    return status == CAPU_OK ? run(context, &copy) : status;
+    if (status != CAPU_OK) {
+        return status;
+    }
+    fill_in(&context->op, &copy, CALL_RUN);
+    return issue_op(context, &context->op, &copy);
 }
 
 capu_status capu_access_begin(capu_context *context, const capu_op *op)
 {
     capu_status status = context_ready(context, "capu_access_begin");
-    struct call call;
     capu_op copy;
-    bool is_planned;
 
     if (status == CAPU_OK) {
         status = read_op(context, op, false, &copy);
@@ -92,17 +89,15 @@ capu_status capu_access_begin(capu_context *context, const capu_op *op)
     if (status != CAPU_OK) {
         return status;
     }
-    call = call_of(&copy, CALL_ACCESS);
-    status = issue_begin(context, &call, &is_planned);
+    fill_in(&context->op, &copy, CALL_ACCESS);
+    status = issue_begin(context, &context->op);
     if (status == CAPU_OK && context->lanes.device->capabilities.runs_on_stream) {
         status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
                                "waiting for access");
         if (status != CAPU_OK) {
-            issue_end(context, CALL_ACCESS, is_planned, status);
+            issue_end(context, &context->op, status);
         }
     }
-    context->in_access = status == CAPU_OK;
-    context->access_is_planned = is_planned;
     return status;
 }
 
@@ -113,12 +108,11 @@ capu_status capu_access_end(capu_context *context)
     if (status != CAPU_OK) {
         return status;
     }
-    if (!context->in_access) {
+    if (!op_is_under_way(&context->op)) {
         return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "capu_access_end without capu_access_begin");
     }
-    context->in_access = false;
-    return issue_end(context, CALL_ACCESS, context->access_is_planned, CAPU_OK);
+    return issue_end(context, &context->op, CAPU_OK);
 }
 
 capu_status capu_segment_begin(capu_context *context, const char *name)

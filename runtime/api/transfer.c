@@ -86,7 +86,8 @@ static capu_status issue_part(capu_context *context, struct call call, const str
 
     call.operands = &operand;
     call.operand_count = 1;
-    return issue_transfer(context, &call, host);
+    context->op.call = call;
+    return issue_transfer(context, &context->op, host);
 }
 
 static capu_status fill(capu_context *context, const void *from, const void *to)
@@ -370,5 +371,6 @@ capu_status capu_copy(capu_context *context, void *to, const void *from, size_t 
     if ((uintptr_t)to < (uintptr_t)from + bytes && (uintptr_t)from < (uintptr_t)to + bytes) {
         return failure_set(&context->failure, CAPU_INVALID, "capu_copy: the ranges overlap");
     }
-    return issue_transfer(context, &call, (struct host_side){0});
+    context->op.call = call;
+    return issue_transfer(context, &context->op, (struct host_side){0});
 }

@@ -291,34 +291,32 @@ static capu_status follow_copies(struct following *following, struct tensor *ten
                          "ordering an op after a copy");
 }
 
-/* Why an op of the plan runs: the program runs it, it fills in zeros first, or it runs again. */
-enum purpose { AT_HAND, FILLING, REPLAYING };
-
 /* The managed tensor of an op's n-th access; NULL: it is always resident. The tensors of the op at
    hand are those of the plan, and in the cache already. */
-static struct tensor *tensor_of(const struct following *following,
-                                const struct guide_access *access, uint32_t n, enum purpose purpose)
+static struct tensor *tensor_of(const struct following *following, const struct op *op,
+                                const struct guide_access *access, uint32_t n)
 {
     if (!access->is_managed) {
         return NULL;
     }
-    return purpose == AT_HAND ? following->op->accesses[n].tensor
-                              : tensor_at(following, access->tensor);
+    return op != NULL ? op->accesses[n].tensor : tensor_at(following, access->tensor);
 }
 
-/* What an op needs of its managed tensors. NOT_READY: it is not as planned. */
+/* What a planned op needs of its managed tensors. `op`: it is that one; NULL: the plan runs it.
+   `replay`: it runs again; NULL: for the first time. NOT_READY: it is not as planned. */
 static capu_status make_ready(struct following *following, const struct guide *guide,
-                              const struct guide_op *op, struct guide_part previous,
-                              enum purpose purpose)
+                              const struct guide_op *planned, const struct op *op,
+                              const struct guide_item *replay)
 {
-    const struct guide_access *accesses = guide->accesses + op->accesses.first;
+    const struct guide_access *accesses = guide->accesses + planned->accesses.first;
+    struct guide_part previous = replay != NULL ? replay->previous : planned->previous;
     bool may_expect = stock_is_used(following->residency);
     bool takes = false;
     capu_status status = CAPU_OK;
 
-    for (uint32_t i = 0; i < op->accesses.count; i++) {
+    for (uint32_t i = 0; i < planned->accesses.count; i++) {
         bool needs_contents = accesses[i].needs_contents;
-        const struct tensor *tensor = tensor_of(following, &accesses[i], i, purpose);
+        const struct tensor *tensor = tensor_of(following, op, &accesses[i], i);
 
         if (tensor == NULL) {
             continue;
@@ -331,8 +329,9 @@ static capu_status make_ready(struct following *following, const struct guide *g
         }
         if (needs_contents &&
             (!tensor_on_device(tensor) ||
-             (purpose == REPLAYING &&
-              tensor->version != following->guided->binding.versions[op->accesses.first + i]))) {
+             (replay != NULL &&
+              tensor->version !=
+                  following->guided->binding.versions[planned->accesses.first + i]))) {
             return CAPU_NOT_READY;
         }
         takes = takes || !tensor_is_mapped(tensor);
@@ -341,8 +340,8 @@ static capu_status make_ready(struct following *following, const struct guide *g
         following->records->traffic.has_waited = true;
         status = follow_previous(following, guide, previous, &following->lanes->compute);
     }
-    for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
-        struct tensor *tensor = tensor_of(following, &accesses[i], i, purpose);
+    for (uint32_t i = 0; i < planned->accesses.count && status == CAPU_OK; i++) {
+        struct tensor *tensor = tensor_of(following, op, &accesses[i], i);
 
         if (tensor != NULL && !tensor_is_mapped(tensor)) {
             status = take_pages(following, tensor);
@@ -357,8 +356,7 @@ static capu_status make_ready(struct following *following, const struct guide *g
 static capu_status replay(struct following *following, const struct guide *guide,
                           const struct guide_item *item)
 {
-    const struct guide_op *op = &guide->ops[item->subject];
-    capu_status status = make_ready(following, guide, op, item->previous, REPLAYING);
+    capu_status status = make_ready(following, guide, &guide->ops[item->subject], NULL, item);
 
     return status != CAPU_OK ? status : replay_run(following, guide, item->subject);
 }
@@ -425,9 +423,9 @@ static bool is_planned_tensor(const struct following *following, const struct gu
 
 /* Whether the op at hand does to the same tensors what the planned one does. A plan that discards a
    tensor after its last access that is to outlive the iteration this time is wrong. */
-static bool is_planned_op(const struct following *following, const struct guide *guide)
+static bool is_planned_op(const struct following *following, const struct guide *guide,
+                          const struct op *op)
 {
-    const struct op *op = following->op;
     const struct guide_op *next = &guide->ops[following->guided->binding.next];
 
     if (following->guided->binding.next >= guide->op_count ||
@@ -455,10 +453,8 @@ static bool is_planned_op(const struct following *following, const struct guide 
 }
 
 /* An operand of the op that must be filled with zeros first, as an op of its own; NULL: none. */
-static struct tensor *tensor_to_fill(const struct following *following)
+static struct tensor *tensor_to_fill(const struct op *op)
 {
-    const struct op *op = following->op;
-
     for (size_t i = 0; i < op->access_count; i++) {
         const struct access *access = &op->accesses[i];
 
@@ -470,9 +466,9 @@ static struct tensor *tensor_to_fill(const struct following *following)
     return NULL;
 }
 
-static void note_versions(struct following *following, const struct guide_op *planned)
+static void note_versions(struct following *following, const struct guide_op *planned,
+                          const struct op *op)
 {
-    const struct op *op = following->op;
     uint64_t *versions = following->guided->binding.versions + planned->accesses.first;
 
     for (uint32_t i = 0; i < planned->accesses.count; i++) {
@@ -495,7 +491,7 @@ static capu_status fill_zeros(struct following *following, const struct guide *g
     }
     status = carry_out(following, guide, op->before);
     if (status == CAPU_OK) {
-        status = make_ready(following, guide, op, op->previous, FILLING);
+        status = make_ready(following, guide, op, NULL, NULL);
     }
     if (status == CAPU_OK) {
         status = pager_bring(following->residency, tensor, true);
@@ -509,41 +505,40 @@ static capu_status fill_zeros(struct following *following, const struct guide *g
 }
 
 /* Everything up to the op itself. */
-static capu_status carry_out_before(struct following *following, const struct guide *guide)
+static capu_status carry_out_before(struct following *following, const struct guide *guide,
+                                    const struct op *op)
 {
-    struct tensor *zeros = tensor_to_fill(following);
+    struct tensor *zeros = tensor_to_fill(op);
     capu_status status = CAPU_OK;
 
     while (zeros != NULL && status == CAPU_OK) {
         status = fill_zeros(following, guide, zeros);
-        zeros = tensor_to_fill(following);
+        zeros = tensor_to_fill(op);
     }
-    if (status == CAPU_OK && !is_planned_op(following, guide)) {
+    if (status == CAPU_OK && !is_planned_op(following, guide, op)) {
         status = CAPU_NOT_READY;
     }
     if (status == CAPU_OK) {
         status = carry_out(following, guide, guide->ops[following->guided->binding.next].before);
     }
     if (status == CAPU_OK) {
-        const struct guide_op *op = &guide->ops[following->guided->binding.next];
-
-        status = make_ready(following, guide, op, op->previous, AT_HAND);
+        status =
+            make_ready(following, guide, &guide->ops[following->guided->binding.next], op, NULL);
     }
     return status;
 }
 
-capu_status executor_begin(struct following *following, bool *is_planned)
+capu_status executor_begin(struct following *following, struct op *op)
 {
     capu_status status;
 
     ASSERT(following->guided->active != NULL && following->iteration->is_open);
     status = stock_is_used(following->residency) ? bring_expected(following, NULL) : CAPU_OK;
     if (status == CAPU_OK) {
-        status = carry_out_before(following, following->guided->active->guide);
+        status = carry_out_before(following, following->guided->active->guide, op);
     }
-
-    *is_planned = status == CAPU_OK;
     if (status == CAPU_OK) {
+        op->stage = OP_PLANNED;
         return CAPU_OK;
     }
     return following->failure->lost != CAPU_OK ? following->failure->lost
@@ -565,9 +560,8 @@ capu_status executor_before_zero(struct following *following, const struct tenso
     return leave_guide(following->residency);
 }
 
-capu_status executor_visit(struct following *following)
+capu_status executor_visit(struct following *following, const struct op *op)
 {
-    const struct op *op = following->op;
     capu_status status = CAPU_OK;
     bool is_served = true;
 
@@ -598,16 +592,16 @@ void executor_note_run(struct following *following, struct bound_op bound)
     following->guided->binding.ops[following->guided->binding.next] = bound;
 }
 
-capu_status executor_end(struct following *following)
+capu_status executor_end(struct following *following, const struct op *op)
 {
     const struct guide *guide = following->guided->active->guide;
-    const struct guide_op *op = &guide->ops[following->guided->binding.next];
+    const struct guide_op *planned = &guide->ops[following->guided->binding.next];
     capu_status status;
 
     ASSERT(following->guided->binding.next < guide->op_count);
-    note_versions(following, op);
+    note_versions(following, planned, op);
     following->guided->binding.next++;
-    status = carry_out(following, guide, op->after);
+    status = carry_out(following, guide, planned->after);
     if (status == CAPU_OK) {
         return CAPU_OK;
     }

@@ -17,19 +17,20 @@
 #define CAPU_RUNTIME_EXECUTOR_H
 
 #include "runtime/guide/binding.h"
+#include "runtime/op/op.h"
 
 struct following;
 
 /*
- * In an iteration with an active guide, when the op's operands have been resolved. *is_planned: it
- * is the planned op, and everything that the plan has before it has been issued. Otherwise the
- * guide has been left. Fails only if the context is lost.
+ * In an iteration with an active guide, when the op's operands have been resolved. If it is the
+ * planned op, its stage says so from here on, and everything that the plan has before it has been
+ * issued. Otherwise the guide has been left. Fails only if the context is lost.
  */
-capu_status executor_begin(struct following *following, bool *is_planned);
+capu_status executor_begin(struct following *following, struct op *op);
 
 /* After a planned op was enqueued: issues what the plan has after it. Fails only if the context is
    lost. */
-capu_status executor_end(struct following *following);
+capu_status executor_end(struct following *following, const struct op *op);
 
 /* capu_zero is about to end a tensor's contents, which is not an op. If a replay of the plan may
    still read them, the guide is left. Fails only if the context is lost. */
@@ -37,7 +38,7 @@ capu_status executor_before_zero(struct following *following, const struct tenso
 
 /* An op outside iterations, whose operands have been resolved, may use what the active guide has
    resident; for anything else the guide is left. Fails only if the context is lost. */
-capu_status executor_visit(struct following *following);
+capu_status executor_visit(struct following *following, const struct op *op);
 
 /* Whether the end of the op at hand must be marked at once: a copy out of the plan starts right
    after it, or the guide is unplaced, and the host will ask whether the op has completed. */

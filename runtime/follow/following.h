@@ -16,7 +16,6 @@ struct following {
     struct lanes *lanes;
     struct memory *memory;
     const struct iteration_state *iteration;
-    struct op *op;
     struct guided *guided;
     struct records *records;
     struct strict *strict;

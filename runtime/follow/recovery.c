@@ -44,25 +44,20 @@ static capu_status fail_lost(struct following *following, struct tensor *tensor,
                        lookup_name(following->memory, tensor), why);
 }
 
-/* The operand of the op at hand that names what an access reads, counted from 1. */
-static size_t operand_of(const struct op *op, size_t access)
+/* The operand that names what an access of an op reads, counted from 1. */
+static size_t operand_of(const struct op *op, const struct access *access)
 {
     for (size_t i = 0; i < op->piece_count; i++) {
-        const unsigned char *at = op->pieces[i].address;
-
-        for (size_t k = 0; op->pieces[i].access == access && k < op->call.operand_count; k++) {
-            const unsigned char *from = op->list[k].address;
-
-            if (at == from || (at > from && (uint64_t)(at - from) < op->list[k].bytes)) {
-                return k + 1;
-            }
+        if (&op->accesses[op->pieces[i].access] == access) {
+            return op->pieces[i].operand + (size_t)1;
         }
     }
     return 1;
 }
 
 /* Says which op reads what a plan has given up, and how to avoid that. */
-static capu_status fail_read(struct following *following, size_t operand, struct tensor *tensor)
+static capu_status fail_read(struct following *following, const struct op *op,
+                             const struct access *access)
 {
     const struct record *open = following->records->tracker.open;
     const struct record *newest = following->records->tracker.newest;
@@ -82,8 +77,8 @@ static capu_status fail_read(struct following *following, size_t operand, struct
         "this label keep such contents. To avoid the failure, give iterations of another kind a "
         "label of their own, describe the tensor as persistent, or set keep_contents "
         "(CAPUCHIN_KEEP_CONTENTS=1)",
-        following->op->name, operand, following->op->call.operand_count,
-        lookup_name(following->memory, tensor),
+        op->call.name, operand_of(op, access), op->call.operand_count,
+        lookup_name(following->memory, access->tensor),
         has_label ? "label '" : "iterations without a label", label, has_label ? "'" : "", why);
 }
 
@@ -157,16 +152,17 @@ static capu_status shelter(struct following *following, struct tensor *tensor)
     return swap_out(following->residency, tensor, true);
 }
 
-static capu_status gather(struct following *following, const struct guide_op *op)
+static capu_status gather(struct following *following, const struct guide_op *planned)
 {
     const struct guide *guide = following->guided->owed.guide;
+    struct guide_part part = planned->accesses;
+    struct op *again = &following->guided->owed.again;
     capu_status status = CAPU_OK;
 
-    following->op->stamp = victims_spare(&following->residency->victims);
-    following->op->access_count = 0;
-    following->op->piece_count = 0;
-    for (uint32_t i = op->accesses.first;
-         i < op->accesses.first + op->accesses.count && status == CAPU_OK; i++) {
+    again->call = planned->call;
+    again->stamp = victims_spare(&following->residency->victims);
+    again->access_count = 0;
+    for (uint32_t i = part.first; i < part.first + part.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[i];
         uint64_t version = following->guided->binding.versions[i];
         struct tensor *tensor = owed_tensor(following->guided, access->tensor);
@@ -181,7 +177,7 @@ static capu_status gather(struct following *following, const struct guide_op *op
         if (access->role != CAPU_READ && tensor->version != version) {
             status = shelter(following, tensor);
         }
-        if (status == CAPU_OK && access_add(following->op, tensor, access->role) != CAPU_OK) {
+        if (status == CAPU_OK && access_add(again, tensor, access->role) != CAPU_OK) {
             status = failure_set(following->failure, CAPU_NO_HOST_MEMORY, "no memory for a replay");
         }
     }
@@ -193,14 +189,12 @@ static capu_status gather(struct following *following, const struct guide_op *op
 static capu_status run_again(struct following *following, uint32_t number)
 {
     const struct guide *guide = following->guided->owed.guide;
-    const char *name = following->op->name;
     capu_status status;
 
-    following->op->name = guide->ops[number].call.name;
     following->residency->uploads.is_held = guide->ops[number].call.kind == CALL_UPLOAD;
     status = gather(following, &guide->ops[number]);
     if (status == CAPU_OK) {
-        status = resident_make_ready(following->residency);
+        status = resident_make_ready(following->residency, &following->guided->owed.again);
     }
     if (status == CAPU_OK) {
         status = replay_run(following, guide, number);
@@ -208,7 +202,6 @@ static capu_status run_again(struct following *following, uint32_t number)
             owed_mark(following->guided); /* what it may have taken along is owed now, too */
         }
     }
-    following->op->name = name;
     following->residency->uploads.is_held = false;
     return status;
 }
@@ -298,38 +291,48 @@ capu_status recovery_restore(struct following *following, struct tensor *tensor)
     return recover(following, tensor->guide_index);
 }
 
-capu_status recovery_prepare(struct following *following, bool *has_run)
+static bool overwrites_source(const struct following *following, const struct op *op)
 {
-    struct op *op = following->op;
-    bool overwrites = false;
-
-    *has_run = false;
-    if (following->settings->config.mode != CAPU_MODE_GUIDED) {
-        return CAPU_OK; /* nothing is ever given up */
-    }
     for (size_t i = 0; i < op->access_count; i++) {
-        const struct access *access = &op->accesses[i];
+        if (op->accesses[i].role != CAPU_READ &&
+            owed_is_source(following->guided, op->accesses[i].tensor)) {
+            return true;
+        }
+    }
+    return false;
+}
 
-        overwrites = overwrites || (access->role != CAPU_READ &&
-                                    owed_is_source(following->guided, access->tensor));
-    }
-    if (overwrites) {
-        *has_run = true;
-        return recover_owed(following);
-    }
+/* The first access to contents that are lost; NULL: there is none. */
+static const struct access *find_lost(const struct op *op)
+{
     for (size_t i = 0; i < op->access_count; i++) {
         const struct access *access = &op->accesses[i];
 
         if (access_needs_contents(access) && tensor_is_lost(access->tensor)) {
-            struct tensor *tensor = access->tensor;
-            size_t operand = operand_of(op, i);
-            capu_status status = recovery_restore(following, tensor);
-
-            *has_run = true;
-            return status == CAPU_CONTENTS_LOST ? fail_read(following, operand, tensor) : status;
+            return access;
         }
     }
-    return CAPU_OK;
+    return NULL;
+}
+
+capu_status recovery_prepare(struct following *following, const struct op *op)
+{
+    const struct access *lost;
+    capu_status status = CAPU_OK;
+
+    if (following->settings->config.mode != CAPU_MODE_GUIDED) {
+        return CAPU_OK; /* nothing is ever given up */
+    }
+    if (overwrites_source(following, op)) {
+        status = recover_owed(following);
+    }
+    while (status == CAPU_OK && (lost = find_lost(op)) != NULL) {
+        status = recovery_restore(following, lost->tensor);
+        if (status == CAPU_CONTENTS_LOST) {
+            return fail_read(following, op, lost);
+        }
+    }
+    return status;
 }
 
 /* Plans also keep what was ever read outside iterations, so the program may rely on it. */

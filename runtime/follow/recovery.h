@@ -22,16 +22,17 @@
 #ifndef CAPU_RUNTIME_RECOVERY_H
 #define CAPU_RUNTIME_RECOVERY_H
 
+#include "runtime/op/op.h"
 #include "runtime/tensor/tensors.h"
 
 struct following;
 
 /*
- * Before the op at hand: recomputes lost tensors that it reads, and everything that is owed if it
- * overwrites a source of that. *has_run: something was run, so the op's operands must be resolved
- * again. CONTENTS_LOST: a tensor that it reads cannot be recomputed; and what making room returns.
+ * Before an op: recomputes lost tensors that it reads, and everything that is owed if it overwrites
+ * a source of that. What runs again is spared from then on, no longer the operands of the op.
+ * CONTENTS_LOST: a tensor that it reads cannot be recomputed; and what making room returns.
  */
-capu_status recovery_prepare(struct following *following, bool *has_run);
+capu_status recovery_prepare(struct following *following, const struct op *op);
 
 /* Before the contents of a tensor change other than by an op. */
 capu_status recovery_before_write(struct following *following, struct tensor *tensor);

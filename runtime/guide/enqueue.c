@@ -34,13 +34,13 @@ capu_status enqueue_stage(const struct guided *guided, uint64_t bytes, void **me
 }
 
 /* What a call of the program reads and writes. Without tracking, as far as its operands say. */
-static uint64_t call_bytes(const struct guided *guided, const struct call *call)
+static uint64_t op_bytes(const struct guided *guided, const struct op *op)
 {
-    const struct op *op = guided->op;
+    const struct call *call = &op->call;
     uint64_t bytes = 0;
 
     for (size_t i = 0; guided->settings->is_tracking && i < op->piece_count; i++) {
-        bytes += marks_traffic(op->pieces[i].role, op->pieces[i].bytes);
+        bytes += marks_traffic(piece_role(op, &op->pieces[i]), op->pieces[i].bytes);
     }
     for (size_t i = 0; !guided->settings->is_tracking && i < call->operand_count; i++) {
         bytes += marks_traffic(call->operands[i].role, call->operands[i].bytes);
@@ -129,24 +129,22 @@ static inline capu_status run(const struct guided *guided, const struct call *ca
     return status == CAPU_OK ? CAPU_OK : fail_run(guided, call, is_replay, status, answer);
 }
 
-capu_status enqueue_op(const struct guided *guided, const struct call *call, const void *arguments,
-                       uint64_t duration_ns)
+capu_status enqueue_op(const struct guided *guided, const struct op *op)
 {
-    struct bound_op bound = {.arguments = arguments, .duration_ns = duration_ns};
+    struct bound_op bound = {.arguments = op->arguments, .duration_ns = op->duration_ns};
     capu_status status;
 
-    marks_begin(MARK_OP, call->name, marks_are_on() ? call_bytes(guided, call) : 0);
-    status = run(guided, call, &bound, false, false);
+    marks_begin(MARK_OP, op->call.name, marks_are_on() ? op_bytes(guided, op) : 0);
+    status = run(guided, &op->call, &bound, false, false);
     marks_end();
     return status;
 }
 
-capu_status enqueue_again(const struct guided *guided, const struct call *call,
-                          const void *arguments, uint64_t duration_ns)
+capu_status enqueue_again(const struct guided *guided, const struct op *op)
 {
-    struct bound_op bound = {.arguments = arguments, .duration_ns = duration_ns};
+    struct bound_op bound = {.arguments = op->arguments, .duration_ns = op->duration_ns};
 
-    return run(guided, call, &bound, true, true);
+    return run(guided, &op->call, &bound, true, true);
 }
 
 capu_status enqueue_transfer(const struct guided *guided, const struct call *call,

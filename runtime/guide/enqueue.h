@@ -12,6 +12,7 @@
 #define CAPU_RUNTIME_ENQUEUE_H
 
 #include "runtime/guide/guide.h"
+#include "runtime/op/op.h"
 
 struct guided;
 
@@ -25,13 +26,11 @@ capu_status enqueue_stage(const struct guided *guided, uint64_t bytes, void **me
  * run.
  */
 
-/* An op of the program. `arguments` are in staging memory. */
-capu_status enqueue_op(const struct guided *guided, const struct call *call, const void *arguments,
-                       uint64_t duration_ns);
+/* An op of the program. */
+capu_status enqueue_op(const struct guided *guided, const struct op *op);
 
 /* The same once more, as a replay would run it. */
-capu_status enqueue_again(const struct guided *guided, const struct call *call,
-                          const void *arguments, uint64_t duration_ns);
+capu_status enqueue_again(const struct guided *guided, const struct op *op);
 
 /* A transfer. */
 capu_status enqueue_transfer(const struct guided *guided, const struct call *call,

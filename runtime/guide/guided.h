@@ -22,7 +22,6 @@ struct guided {
     struct memory *memory;
     const struct settings *settings;
     const struct iteration_state *iteration;
-    const struct op *op;
 
     struct plan_entry *active; /* whose guide is active; NULL: none */
     struct binding binding;    /* of its guide, or of the one that this iteration has left */

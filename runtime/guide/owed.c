@@ -10,10 +10,17 @@
 capu_status owed_reserve(struct owed *owed, const struct guide *guide)
 {
     size_t count = guide->tensor_count;
+    size_t accesses = 0;
 
+    for (uint32_t i = 0; i < guide->op_count; i++) {
+        accesses =
+            guide->ops[i].accesses.count > accesses ? guide->ops[i].accesses.count : accesses;
+    }
     return array_reserve(&owed->entries, &owed->entry_capacity, count, sizeof(*owed->entries)) &&
                    array_reserve(&owed->stack, &owed->stack_capacity, count + 1,
-                                 sizeof(*owed->stack))
+                                 sizeof(*owed->stack)) &&
+                   array_reserve(&owed->again.accesses, &owed->again.access_capacity, accesses,
+                                 sizeof(*owed->again.accesses))
                ? CAPU_OK
                : CAPU_NO_HOST_MEMORY;
 }
@@ -22,6 +29,7 @@ void owed_finish(struct owed *owed)
 {
     free(owed->entries);
     free(owed->stack);
+    op_finish(&owed->again);
     *owed = (struct owed){0};
 }
 

@@ -13,6 +13,7 @@
 #define CAPU_RUNTIME_OWED_H
 
 #include "runtime/guide/guide.h"
+#include "runtime/op/op.h"
 
 struct guided;
 
@@ -32,6 +33,7 @@ struct owed {
     size_t entry_capacity;
     uint32_t *stack; /* room for every tensor, and one more */
     size_t stack_capacity;
+    struct op again; /* the op that runs again; room for that with the most accesses */
 };
 
 enum { OWED_NONE = UINT32_MAX };

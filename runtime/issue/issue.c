@@ -40,14 +40,15 @@ static inline uint64_t valid_bytes(const capu_context *context, const capu_opera
 
 /* Off mode without records: checks what a look-up finds out, and clears what write-cleared asks
    for. Which contents are defined is not known. */
-static capu_status begin_untracked(capu_context *context, const struct call *call)
+static capu_status begin_untracked(capu_context *context, struct op *op)
 {
+    const struct call *call = &op->call;
     capu_status status = CAPU_OK;
     bool clears = false;
 
     for (size_t i = 0; i < call->operand_count; i++) {
         if (valid_bytes(context, &call->operands[i]) == 0) {
-            return operands_check(context, call);
+            return operands_check(context, op);
         }
         clears |= call->operands[i].role == CAPU_WRITE_CLEARED;
     }
@@ -63,97 +64,105 @@ static capu_status begin_untracked(capu_context *context, const struct call *cal
     return failure_check(&context->failure, status, "clearing an operand");
 }
 
-static inline capu_status begin(capu_context *context, const struct call *call, bool *is_planned)
+static inline capu_status begin_tracked(capu_context *context, struct op *op)
 {
-    capu_status status;
+    capu_status status = operands_begin(context, op);
 
-    *is_planned = false;
-    if (!context->settings.is_tracking) {
-        return begin_untracked(context, call);
-    }
-    status = operands_begin(context, call, is_planned);
-    if (status == CAPU_OK && strict_is_on(&context->settings) && is_callers(call->kind)) {
-        status = strict_watch_begin(&context->strict, &context->op);
+    if (status == CAPU_OK && strict_is_on(&context->settings) && is_callers(op->call.kind)) {
+        status = strict_watch_begin(&context->strict, op);
         if (status != CAPU_OK) {
-            operands_abort(context, *is_planned, false);
+            operands_abort(context, op, false);
         }
     }
     return status;
 }
 
-/* `op`: of CALL_RUN; its arguments are in staging memory. */
-static inline capu_status end(capu_context *context, enum call_kind kind, bool is_planned,
-                              capu_status status, const capu_op *op, const void *arguments)
+static inline capu_status begin(capu_context *context, struct op *op)
 {
+    capu_status status;
+
+    op->stage = OP_UNPLANNED;
+    status =
+        context->settings.is_tracking ? begin_tracked(context, op) : begin_untracked(context, op);
+    if (status != CAPU_OK) {
+        op->stage = OP_OVER;
+    }
+    return status;
+}
+
+static inline capu_status end(capu_context *context, struct op *op, capu_status status)
+{
+    enum call_kind kind = op->call.kind;
     bool is_watched = strict_is_on(&context->settings) && is_callers(kind);
 
     if (is_watched) {
-        strict_watch_end(&context->strict, &context->op);
+        strict_watch_end(&context->strict, op);
         if (kind == CALL_RUN && status == CAPU_OK) {
-            status = strict_again_run(&context->strict, &context->op, arguments, op->duration_ns);
+            status = strict_again_run(&context->strict, op);
         }
     }
     if (context->settings.is_tracking && status == CAPU_OK) {
-        status = operands_end(context, is_planned);
+        status = operands_end(context, op);
     } else if (context->settings.is_tracking) {
         /* A function that refused has written nothing; a transfer may have, in part. */
-        operands_abort(context, is_planned, !is_callers(kind));
+        operands_abort(context, op, !is_callers(kind));
     }
+    op->stage = OP_OVER;
     /* The op has run, and its record is complete. */
     if (is_watched) {
-        status = strict_watch_report(&context->strict, &context->op, status);
+        status = strict_watch_report(&context->strict, op, status);
     }
     return status != CAPU_OK ? status : settle_call(context);
 }
 
-capu_status issue_begin(capu_context *context, const struct call *call, bool *is_planned)
+capu_status issue_begin(capu_context *context, struct op *op)
 {
-    return begin(context, call, is_planned);
+    return begin(context, op);
 }
 
-capu_status issue_end(capu_context *context, enum call_kind kind, bool is_planned,
-                      capu_status status)
+capu_status issue_end(capu_context *context, struct op *op, capu_status status)
 {
-    return end(context, kind, is_planned, status, NULL, NULL);
+    return end(context, op, status);
 }
 
 /* Argument bytes are the library's own from here on: replays read them again. */
-static capu_status stage_arguments(capu_context *context, const capu_op *op, void **arguments)
+static capu_status stage_arguments(capu_context *context, struct op *op, const capu_op *from)
 {
-    capu_status status = enqueue_stage(&context->guided, op->argument_bytes, arguments);
+    void *arguments = NULL;
+    capu_status status = enqueue_stage(&context->guided, from->argument_bytes, &arguments);
 
     if (status == CAPU_OK) {
-        memcpy(*arguments, op->arguments, op->argument_bytes);
+        memcpy(arguments, from->arguments, from->argument_bytes);
     }
+    op->arguments = arguments;
     return status;
 }
 
-capu_status issue_op(capu_context *context, const struct call *call, const capu_op *op)
+capu_status issue_op(capu_context *context, struct op *op, const capu_op *from)
 {
-    void *arguments = NULL;
-    bool is_planned;
-    capu_status status = begin(context, call, &is_planned);
+    capu_status status = begin(context, op);
 
     if (status != CAPU_OK) {
         return status;
     }
-    if (op->argument_bytes > 0) {
-        status = stage_arguments(context, op, &arguments);
+    op->arguments = NULL;
+    if (from->argument_bytes > 0) {
+        status = stage_arguments(context, op, from);
     }
-    if (status == CAPU_OK && is_planned) {
-        executor_note_run(&context->following, (struct bound_op){.arguments = arguments,
+    if (status == CAPU_OK && op_is_planned(op)) {
+        executor_note_run(&context->following, (struct bound_op){.arguments = op->arguments,
                                                                  .duration_ns = op->duration_ns});
     }
     if (status == CAPU_OK) {
-        status = enqueue_op(&context->guided, call, arguments, op->duration_ns);
+        status = enqueue_op(&context->guided, op);
     }
-    return end(context, CALL_RUN, is_planned, status, op, arguments);
+    return end(context, op, status);
 }
 
-capu_status issue_transfer(capu_context *context, const struct call *call, struct host_side host)
+capu_status issue_transfer(capu_context *context, struct op *op, struct host_side host)
 {
-    bool is_planned;
-    capu_status status = begin(context, call, &is_planned);
+    struct call *call = &op->call;
+    capu_status status = begin(context, op);
 
     if (status != CAPU_OK) {
         return status;
@@ -162,7 +171,7 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
         /* What the upload has evicted took that memory. The guide, if any, has been left by then.
          */
         host.kept = NULL;
-        context->op.call.is_replayable = false;
+        call->is_replayable = false;
     }
     if (call->kind == CALL_UPLOAD && context->lanes.capture.is_open) {
         status = failure_check(
@@ -172,12 +181,12 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
                            host.bytes, &host.kept),
             "taking memory for a graph");
     }
-    if (is_planned) {
+    if (op_is_planned(op)) {
         executor_note_run(&context->following,
                           (struct bound_op){.kept = host.kept, .kept_bytes = host.bytes});
     }
     if (status == CAPU_OK) {
         status = enqueue_transfer(&context->guided, call, host);
     }
-    return end(context, call->kind, is_planned, status, NULL, NULL);
+    return end(context, op, status);
 }

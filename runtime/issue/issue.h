@@ -13,20 +13,21 @@
 #ifndef CAPU_RUNTIME_ISSUE_H
 #define CAPU_RUNTIME_ISSUE_H
 
-#include "capuchin/context.h"
-#include "runtime/op/call.h"
+#include "runtime/op/op.h"
 
-/* Issues an op of the program; of `op`, its argument bytes are copied. */
-capu_status issue_op(capu_context *context, const struct call *call, const capu_op *op);
+/* For all of these, op->call is filled in, with the operands as the caller gave them. */
+
+/* Issues an op of the program. op->duration_ns is filled in, too; of `from`, the argument bytes are
+   copied. */
+capu_status issue_op(capu_context *context, struct op *op, const capu_op *from);
 
 /* Issues a transfer. */
-capu_status issue_transfer(capu_context *context, const struct call *call, struct host_side host);
+capu_status issue_transfer(capu_context *context, struct op *op, struct host_side host);
 
-/* The same in two halves, for accesses, whose work the caller enqueues. *is_planned: the active
-   guide has this op next; pass it on. After a failed issue_begin nothing has begun. `status` says
-   how the work went. */
-capu_status issue_begin(capu_context *context, const struct call *call, bool *is_planned);
-capu_status issue_end(capu_context *context, enum call_kind kind, bool is_planned,
-                      capu_status status);
+/* The same in two halves, for accesses, whose work the caller enqueues. Between them the op is
+   under way: op_is_under_way. After a failed issue_begin nothing has begun. `status` says how the
+   work went. */
+capu_status issue_begin(capu_context *context, struct op *op);
+capu_status issue_end(capu_context *context, struct op *op, capu_status status);
 
 #endif

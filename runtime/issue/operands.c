@@ -29,14 +29,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void operands_finish(struct op *op)
-{
-    free(op->accesses);
-    free(op->pieces);
-    free(op->list);
-    *op = (struct op){0};
-}
-
 /* Adds what one operand does to one tensor. Two equal roles stay what they are; any other mixture
    is an update. */
 static void merge(struct access *access, uint32_t role, bool is_whole)
@@ -52,9 +44,10 @@ static void merge(struct access *access, uint32_t role, bool is_whole)
     access->role = access->role == 0 || access->role == merged ? merged : CAPU_UPDATE;
 }
 
-static capu_status add_piece(struct op *op, struct tensor *tensor, void *address, uint64_t bytes,
-                             uint32_t role)
+static capu_status add_piece(struct op *op, size_t operand, struct tensor *tensor, void *address,
+                             uint64_t bytes)
 {
+    uint32_t role = op->list[operand].role;
     struct access *access = access_of(op, tensor);
 
     if (access == NULL || !array_reserve(&op->pieces, &op->piece_capacity, op->piece_count + 1,
@@ -64,10 +57,10 @@ static capu_status add_piece(struct op *op, struct tensor *tensor, void *address
     merge(access, role, bytes == tensor->bytes);
     op->clears = op->clears || role == CAPU_WRITE_CLEARED;
     op->pieces[op->piece_count++] = (struct piece){
-        .access = tensor->in_op.index,
         .address = address,
         .bytes = bytes,
-        .role = role,
+        .access = (uint32_t)tensor->in_op.index,
+        .operand = (uint32_t)operand,
     };
     return CAPU_OK;
 }
@@ -76,7 +69,7 @@ static capu_status add_piece(struct op *op, struct tensor *tensor, void *address
 static const char *describe_operand(const struct op *op, const capu_operand *operand, char *text,
                                     size_t text_bytes)
 {
-    snprintf(text, text_bytes, "op '%s', operand %zu of %zu", op->name,
+    snprintf(text, text_bytes, "op '%s', operand %zu of %zu", op->call.name,
              (size_t)(operand - op->list) + 1, op->call.operand_count);
     return text;
 }
@@ -84,9 +77,9 @@ static const char *describe_operand(const struct op *op, const capu_operand *ope
 /* Resolves one operand to a piece for each tensor that its range meets. An operand that discards
    what it does not write becomes all of those tensors, whichever part it names. That is what is
    compared with plans, so one plan serves all parts. */
-static capu_status resolve(capu_context *context, capu_operand *operand)
+static capu_status resolve(capu_context *context, struct op *op, size_t number)
 {
-    const struct op *op = &context->op;
+    capu_operand *operand = &op->list[number];
     char what[160];
     unsigned char *at = (unsigned char *)(uintptr_t)operand->address;
     uint64_t left = operand->bytes;
@@ -118,11 +111,11 @@ static capu_status resolve(capu_context *context, capu_operand *operand)
         }
         here = (uint64_t)(tensor_end(tensor) - at);
         here = here < left ? here : left;
-        status = add_piece(&context->op, tensor, is_extended ? tensor->address : at,
-                           is_extended ? tensor->bytes : here, operand->role);
+        status = add_piece(op, number, tensor, is_extended ? tensor->address : at,
+                           is_extended ? tensor->bytes : here);
         if (status != CAPU_OK) {
             return failure_set(&context->failure, status, "op '%s': no memory for its operands",
-                               op->name);
+                               op->call.name);
         }
         at += here;
         left -= here;
@@ -135,16 +128,14 @@ static capu_status resolve(capu_context *context, capu_operand *operand)
     return CAPU_OK;
 }
 
-static capu_status check_defined(capu_context *context)
+static capu_status check_defined(capu_context *context, const struct op *op)
 {
-    struct op *op = &context->op;
-
     for (size_t i = 0; i < op->access_count; i++) {
         const struct access *access = &op->accesses[i];
 
         if (access->is_read && !tensor_is_defined(access->tensor)) {
             return failure_set(&context->failure, CAPU_UNDEFINED_READ,
-                               "op '%s' reads '%s', which has not been written%s", op->name,
+                               "op '%s' reads '%s', which has not been written%s", op->call.name,
                                lookup_name(&context->memory, access->tensor),
                                access->tensor->is_persistent
                                    ? ""
@@ -171,10 +162,8 @@ static void spoil(capu_context *context, const struct access *access)
     }
 }
 
-void operands_abort(capu_context *context, bool is_planned, bool has_written)
+void operands_abort(capu_context *context, const struct op *op, bool has_written)
 {
-    struct op *op = &context->op;
-
     capture_give_up(&context->lanes, "an op failed");
     lanes_quiesce(&context->lanes, &context->lanes.compute);
     for (size_t i = 0; i < op->piece_count; i++) {
@@ -183,20 +172,19 @@ void operands_abort(capu_context *context, bool is_planned, bool has_written)
 
         if (access->role != CAPU_READ &&
             (has_written || strict_has_poisoned(&context->strict, access) ||
-             piece->role == CAPU_WRITE_CLEARED)) {
+             piece_role(op, piece) == CAPU_WRITE_CLEARED)) {
             spoil(context, access);
         }
     }
-    if (is_planned) {
+    if (op_is_planned(op)) {
         leave_guide(&context->residency); /* the rest is not as planned; a lost context is reported
                                              by the next call */
     }
 }
 
 /* Clears write-cleared operands. In strict mode other outputs are poisoned first. */
-static capu_status prepare_pieces(capu_context *context)
+static capu_status prepare_pieces(capu_context *context, const struct op *op)
 {
-    struct op *op = &context->op;
     capu_status status = strict_poison_outputs(&context->strict, op);
 
     if (status != CAPU_OK) {
@@ -205,7 +193,7 @@ static capu_status prepare_pieces(capu_context *context)
     for (size_t i = 0; op->clears && i < op->piece_count && status == CAPU_OK; i++) {
         const struct piece *piece = &op->pieces[i];
 
-        if (piece->role == CAPU_WRITE_CLEARED) {
+        if (piece_role(op, piece) == CAPU_WRITE_CLEARED) {
             status = device_fill(context->lanes.device, context->lanes.compute.stream,
                                  piece->address, 0, piece->bytes);
         }
@@ -213,24 +201,23 @@ static capu_status prepare_pieces(capu_context *context)
     return failure_check(&context->failure, status, "clearing an operand");
 }
 
-/* Copies the call with its operands: the caller's list may be gone when the op ends. */
-static capu_status keep_call(struct op *op, const struct call *call)
+/* Copies the operands: the caller's list may be gone when the op ends. */
+static capu_status keep_operands(struct op *op)
 {
-    if (!array_reserve(&op->list, &op->list_capacity, call->operand_count, sizeof(*op->list))) {
+    size_t count = op->call.operand_count;
+
+    if (!array_reserve(&op->list, &op->list_capacity, count, sizeof(*op->list))) {
         return CAPU_NO_HOST_MEMORY;
     }
-    if (call->operand_count > 0) {
-        memcpy(op->list, call->operands, call->operand_count * sizeof(*op->list));
+    if (count > 0) {
+        memcpy(op->list, op->call.operands, count * sizeof(*op->list));
     }
-    op->call = *call;
     op->call.operands = op->list;
-    op->name = call->name;
     return CAPU_OK;
 }
 
-static capu_status resolve_all(capu_context *context)
+static capu_status resolve_all(capu_context *context, struct op *op)
 {
-    struct op *op = &context->op;
     capu_status status = CAPU_OK;
 
     op->stamp = victims_spare(&context->residency.victims);
@@ -238,38 +225,43 @@ static capu_status resolve_all(capu_context *context)
     op->piece_count = 0;
     op->clears = false;
     for (size_t i = 0; i < op->call.operand_count && status == CAPU_OK; i++) {
-        status = resolve(context, &op->list[i]);
+        status = resolve(context, op, i);
     }
     return status;
 }
 
-capu_status operands_check(capu_context *context, const struct call *call)
+capu_status operands_check(capu_context *context, struct op *op)
 {
-    capu_status status = keep_call(&context->op, call);
+    capu_status status = keep_operands(op);
 
     if (status != CAPU_OK) {
         return failure_set(&context->failure, status, "op '%s': no memory for its operands",
-                           call->name);
+                           op->call.name);
     }
-    return resolve_all(context);
+    return resolve_all(context, op);
+}
+
+/* What has run meanwhile was spared instead of the operands. */
+static void spare_again(capu_context *context, struct op *op)
+{
+    op->stamp = victims_spare(&context->residency.victims);
+    for (size_t i = 0; i < op->access_count; i++) {
+        op->accesses[i].tensor->in_op = (struct tensor_mention){.stamp = op->stamp, .index = i};
+    }
 }
 
 /* Without a plan: recomputes lost contents, then makes everything resident. */
-static capu_status begin_unplanned(capu_context *context)
+static capu_status begin_unplanned(capu_context *context, struct op *op)
 {
-    bool has_run = true;
-    capu_status status = CAPU_OK;
+    capu_status status = recovery_prepare(&context->following, op);
 
-    while (has_run && status == CAPU_OK) {
-        status = recovery_prepare(&context->following, &has_run);
-        if (status == CAPU_OK && has_run) {
-            status = resolve_all(context);
-        }
+    if (op->stamp != context->residency.victims.spared) {
+        spare_again(context, op);
     }
     if (status == CAPU_CONTENTS_LOST) {
         planning_note_loss(&context->plans);
     }
-    return status != CAPU_OK ? status : resident_make_ready(&context->residency);
+    return status != CAPU_OK ? status : resident_make_ready(&context->residency, op);
 }
 
 capu_status operands_note_visit(capu_context *context, struct tensor *tensor)
@@ -282,9 +274,8 @@ capu_status operands_note_visit(capu_context *context, struct tensor *tensor)
 }
 
 /* Makes everything ready for the op, with the active guide or without one. */
-static capu_status make_ready(capu_context *context, bool *is_planned)
+static capu_status make_ready(capu_context *context, struct op *op)
 {
-    struct op *op = &context->op;
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; !context->iteration.is_open && i < op->access_count; i++) {
@@ -298,36 +289,34 @@ static capu_status make_ready(capu_context *context, bool *is_planned)
         return status;
     }
     if (context->guided.active != NULL) {
-        status = context->iteration.is_open ? executor_begin(&context->following, is_planned)
-                                            : executor_visit(&context->following);
+        status = context->iteration.is_open ? executor_begin(&context->following, op)
+                                            : executor_visit(&context->following, op);
     }
-    if (status == CAPU_OK && !*is_planned) {
-        status = begin_unplanned(context);
+    if (status == CAPU_OK && !op_is_planned(op)) {
+        status = begin_unplanned(context, op);
     }
     return status;
 }
 
-capu_status operands_begin(capu_context *context, const struct call *call, bool *is_planned)
+capu_status operands_begin(capu_context *context, struct op *op)
 {
-    struct op *op = &context->op;
     capu_status status;
 
-    *is_planned = false;
     traffic_begin_op(&context->records.traffic);
-    status = operands_check(context, call);
+    status = operands_check(context, op);
     if (status == CAPU_OK) {
-        status = check_defined(context);
+        status = check_defined(context, op);
     }
     if (status == CAPU_OK && tracker_reserve(&context->records, op->access_count,
-                                             call->operand_count, op->piece_count) != CAPU_OK) {
+                                             op->call.operand_count, op->piece_count) != CAPU_OK) {
         status = failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
-                             "op '%s': no memory to record it", call->name);
+                             "op '%s': no memory to record it", op->call.name);
     }
     if (status == CAPU_OK) {
-        status = make_ready(context, is_planned);
+        status = make_ready(context, op);
     }
     if (status == CAPU_OK && !context->iteration.is_open) {
-        outside_note(&context->records);
+        outside_note(&context->records, op);
     }
     if (status == CAPU_OK) {
         status = failure_check(&context->failure, tracker_mark_begin(&context->records, &op->start),
@@ -339,9 +328,9 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
     if (context->records.traffic.from.lane != NULL) {
         traffic_wait_end(&context->records, op->start);
     }
-    status = prepare_pieces(context);
+    status = prepare_pieces(context, op);
     if (status != CAPU_OK) {
-        operands_abort(context, *is_planned, false);
+        operands_abort(context, op, false);
     }
     return status;
 }
@@ -378,14 +367,14 @@ static bool is_cleared_again(const struct op *op, const struct piece *piece)
     bool is_left_alone = op->call.replay != NULL && access->role == CAPU_UPDATE &&
                          !tensor_is_managed(access->tensor);
 
-    return piece->role == CAPU_WRITE_CLEARED && !is_left_alone;
+    return piece_role(op, piece) == CAPU_WRITE_CLEARED && !is_left_alone;
 }
 
 /* Under a plan, only a copy out needs to know exactly where an untimed op ends. For everything else
    a later mark is good enough, and cheaper. */
-static capu_status mark_end(capu_context *context, bool is_planned, struct lane_position *end)
+static capu_status mark_end(capu_context *context, const struct op *op, struct lane_position *end)
 {
-    if (is_planned && !tracker_is_timing(&context->records) &&
+    if (op_is_planned(op) && !tracker_is_timing(&context->records) &&
         !executor_is_followed(&context->following)) {
         *end = lane_promise(&context->lanes.compute);
         return CAPU_OK;
@@ -393,22 +382,21 @@ static capu_status mark_end(capu_context *context, bool is_planned, struct lane_
     return tracker_mark_end(&context->records, end);
 }
 
-capu_status operands_end(capu_context *context, bool is_planned)
+capu_status operands_end(capu_context *context, struct op *op)
 {
-    struct op *op = &context->op;
     struct lane_position end;
     capu_status status;
     bool is_replayable;
     size_t number;
 
     strict_poison_scratch(&context->strict, op);
-    if (mark_end(context, is_planned, &end) != CAPU_OK) {
+    if (mark_end(context, op, &end) != CAPU_OK) {
         /* The op is enqueued and cannot be undone. Once it has finished, its start serves as its
          * end. */
         capture_give_up(&context->lanes, "the end of an op cannot be marked");
         status = lane_synchronize(&context->lanes.compute);
         if (status != CAPU_OK) {
-            failure_check(&context->failure, status, op->name);
+            failure_check(&context->failure, status, op->call.name);
             context->failure.lost =
                 context->failure.lost != CAPU_OK ? context->failure.lost : CAPU_DEVICE_LOST;
             return context->failure.lost;
@@ -420,12 +408,12 @@ capu_status operands_end(capu_context *context, bool is_planned)
     for (size_t i = 0; i < op->access_count; i++) {
         settle_access(context, &op->accesses[i], end);
     }
-    tracker_accesses(&context->records);
+    tracker_accesses(&context->records, op);
     for (size_t i = 0; op->clears && i < op->piece_count; i++) {
         if (is_cleared_again(op, &op->pieces[i])) {
             tracker_cleared(&context->records, op->pieces[i].address, op->pieces[i].bytes);
         }
     }
     tracker_marks(&context->records, number, &op->call, op->start, end);
-    return is_planned ? executor_end(&context->following) : CAPU_OK;
+    return op_is_planned(op) ? executor_end(&context->following, op) : CAPU_OK;
 }

@@ -15,12 +15,12 @@
 
 #include "runtime/op/op.h"
 
-/* Only resolves the operands, and reports what is wrong with them. */
-capu_status operands_check(capu_context *context, const struct call *call);
-capu_status operands_begin(capu_context *context, const struct call *call, bool *is_planned);
-capu_status operands_end(capu_context *context, bool is_planned);
-void operands_abort(capu_context *context, bool is_planned, bool has_written);
-void operands_finish(struct op *op);
+/* Only resolves the operands of the op's call, and reports what is wrong with them. */
+capu_status operands_check(capu_context *context, struct op *op);
+
+capu_status operands_begin(capu_context *context, struct op *op);
+capu_status operands_end(capu_context *context, struct op *op);
+void operands_abort(capu_context *context, const struct op *op, bool has_written);
 
 /* Notes that a tensor is read outside iterations: plans must keep a transient one to their end. */
 capu_status operands_note_visit(capu_context *context, struct tensor *tensor);

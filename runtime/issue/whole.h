@@ -19,9 +19,7 @@ struct capu_context {
     struct agent *agent;
     struct lanes lanes;
     struct memory memory;
-    struct op op;           /* at hand */
-    bool in_access;         /* between capu_access_begin and capu_access_end */
-    bool access_is_planned; /* the active guide has that access */
+    struct op op; /* at hand; between calls only an access is under way */
     struct iteration_state iteration;
     struct guided guided;
     struct records records;

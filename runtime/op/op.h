@@ -4,8 +4,9 @@
  * The operands that it names are ranges. They are resolved to pieces, each of which lies in one
  * tensor, and merged to accesses, one for each tensor however many operands name it.
  *
- * The arrays keep their capacity, so that calls allocate nothing in the long run. Owned by the
- * context's thread.
+ * The context has one for the calls of the program, and recovery one for what it runs again, which
+ * has accesses only. The arrays keep their capacity, so that calls allocate nothing in the long
+ * run. Owned by the context's thread.
  */
 #ifndef CAPU_RUNTIME_OP_H
 #define CAPU_RUNTIME_OP_H
@@ -14,6 +15,8 @@
 #include "device/lane.h"
 #include "runtime/op/call.h"
 #include "runtime/tensor/tensor_state.h"
+
+#include <stdlib.h>
 
 /* A tensor that an op touches, after its operands have been resolved and merged. */
 struct access {
@@ -26,28 +29,62 @@ struct access {
 
 /* The part of an operand that lies in one tensor. */
 struct piece {
-    size_t access; /* index into accesses */
     void *address;
     uint64_t bytes;
-    uint32_t role; /* as the operand says */
+    uint32_t access;  /* index into accesses */
+    uint32_t operand; /* and into the list of operands */
+};
+
+/* Whether an op is under way, and what makes its tensors ready. */
+enum op_stage {
+    OP_OVER,      /* none is under way */
+    OP_UNPLANNED, /* no guide does */
+    OP_PLANNED    /* the active guide does: it is the op that comes next there */
 };
 
 struct op {
+    struct call call; /* the operands are the caller's until they are kept in `list` */
+    enum op_stage stage;
+    bool clears; /* some piece is cleared: CAPU_WRITE_CLEARED */
+    capu_operand *list;
+    size_t list_capacity;
+    const void *arguments; /* of CALL_RUN; in staging memory */
+    uint64_t duration_ns;  /* the same; on a device that simulates */
+    struct lane_position start;
+
     struct access *accesses;
     size_t access_count;
     size_t access_capacity;
     struct piece *pieces;
     size_t piece_count;
     size_t piece_capacity;
-    bool clears;    /* some piece is cleared: CAPU_WRITE_CLEARED */
     uint64_t stamp; /* tensor.in_op.stamp equals it for operands of this op: victims_spare */
-
-    struct call call; /* with its operands in `list` */
-    capu_operand *list;
-    size_t list_capacity;
-    const char *name; /* its name */
-    struct lane_position start;
 };
+
+static inline bool op_is_under_way(const struct op *op)
+{
+    return op->stage != OP_OVER;
+}
+
+static inline bool op_is_planned(const struct op *op)
+{
+    return op->stage == OP_PLANNED;
+}
+
+/* As its operand says. */
+static inline uint32_t piece_role(const struct op *op, const struct piece *piece)
+{
+    return op->list[piece->operand].role;
+}
+
+/* Frees the arrays. Zeroed is fine. */
+static inline void op_finish(struct op *op)
+{
+    free(op->accesses);
+    free(op->pieces);
+    free(op->list);
+    *op = (struct op){0};
+}
 
 /* Creates the access of a tensor that the current op has not named yet. NULL: no memory. */
 static inline struct access *access_create(struct op *op, struct tensor *tensor)

@@ -7,9 +7,8 @@
 enum { NEARLY = 8 };
 
 /* The bytes of the operands, and of all small tensors. */
-static uint64_t least_bytes(const struct records *records)
+static uint64_t least_bytes(const struct records *records, const struct op *op)
 {
-    const struct op *op = records->op;
     uint64_t bytes = slabs_used_bytes(records->memory->slabs);
 
     for (size_t i = 0; i < op->access_count; i++) {
@@ -33,13 +32,12 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-void outside_note(struct records *records)
+void outside_note(struct records *records, const struct op *op)
 {
-    const struct op *op = records->op;
     const struct page_census *census = &records->memory->census;
     struct outside *outside = &records->outside;
     struct page_sums sums[CENSUS_LEVELS];
-    uint64_t bytes = least_bytes(records);
+    uint64_t bytes = least_bytes(records, op);
     uint64_t own;
 
     if (bytes < outside->least_bytes - outside->least_bytes / NEARLY) {
@@ -50,7 +48,7 @@ void outside_note(struct records *records)
           pages_bytes_each(records->memory->pages);
     if (outside->op == NULL || own > outside->own_bytes) {
         outside->own_bytes = own;
-        outside->op = op->name;
+        outside->op = op->call.name;
     }
     page_census_read(census, sums);
     for (size_t level = 0; level < census->level_count; level++) {

@@ -8,6 +8,7 @@
 #ifndef CAPU_RUNTIME_OUTSIDE_H
 #define CAPU_RUNTIME_OUTSIDE_H
 
+#include "runtime/op/op.h"
 #include "runtime/tensor/page_census.h"
 
 struct records;
@@ -21,7 +22,7 @@ struct outside {
 };
 
 /* The op at hand runs outside an iteration. */
-void outside_note(struct records *records);
+void outside_note(struct records *records, const struct op *op);
 
 /* In pages of this size. */
 uint64_t outside_bytes(const struct records *records, uint64_t page_bytes);

@@ -22,7 +22,6 @@ struct records {
     struct memory *memory;
     const struct settings *settings;
     const struct iteration_state *iteration;
-    const struct op *op;
     const struct guided *guided;
 
     struct tracker tracker;

@@ -326,9 +326,8 @@ void tracker_access(struct records *records, struct tensor *tensor, uint32_t rol
     }
 }
 
-void tracker_accesses(struct records *records)
+void tracker_accesses(struct records *records, const struct op *op)
 {
-    const struct op *op = records->op;
     struct record *record = records->tracker.open;
     bool is_once = record != NULL && record_is_once(record, record->op_count - 1);
 

@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "runtime/iteration/record.h"
+#include "runtime/op/op.h"
 #include "runtime/record/ahead.h"
 #include "runtime/tensor/tensors.h"
 
@@ -80,7 +81,7 @@ capu_status tracker_reserve(struct records *records, size_t access_count, size_t
    Pre: tracker_reserve. */
 size_t tracker_op(struct records *records, const struct call *call, bool is_replayable);
 void tracker_access(struct records *records, struct tensor *tensor, uint32_t role);
-void tracker_accesses(struct records *records);
+void tracker_accesses(struct records *records, const struct op *op);
 void tracker_cleared(struct records *records, void *address, uint64_t bytes);
 void tracker_marks(struct records *records, size_t op, const struct call *call,
                    struct lane_position start, struct lane_position end);

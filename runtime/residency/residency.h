@@ -20,7 +20,6 @@ struct residency {
     struct memory *memory;
     const struct settings *settings;
     const struct iteration_state *iteration;
-    struct op *op;
     struct guided *guided;
     struct records *records;
     struct strict *strict;

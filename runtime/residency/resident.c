@@ -25,7 +25,8 @@ static const char *explain_slabs(const struct residency *residency, char *text, 
     return text;
 }
 
-static capu_status fail_budget(struct residency *residency, size_t pages, size_t operand_pages)
+static capu_status fail_budget(struct residency *residency, const struct op *op, size_t pages,
+                               size_t operand_pages)
 {
     uint64_t page_bytes = pages_bytes_each(residency->memory->pages);
     char slabs[200];
@@ -33,7 +34,7 @@ static capu_status fail_budget(struct residency *residency, size_t pages, size_t
     return failure_set(residency->failure, CAPU_OVER_BUDGET,
                        "op '%s' needs %s of device memory at once (%s for its operands, %s always "
                        "resident%s), and the budget is %s: raise it, or split the op",
-                       residency->op->name, size_text(pages * page_bytes).text,
+                       op->call.name, size_text(pages * page_bytes).text,
                        size_text(operand_pages * page_bytes).text,
                        size_text((pages - operand_pages) * page_bytes).text,
                        explain_slabs(residency, slabs, sizeof(slabs)),
@@ -41,20 +42,20 @@ static capu_status fail_budget(struct residency *residency, size_t pages, size_t
 }
 
 /* The operands together must fit next to what is always resident. */
-static inline capu_status check_budget(struct residency *residency, size_t operand_pages)
+static inline capu_status check_budget(struct residency *residency, const struct op *op,
+                                       size_t operand_pages)
 {
     size_t pages = operand_pages + memory_fixed_pages(residency->memory);
 
     return pages <= pages_limit(residency->memory->pages)
                ? CAPU_OK
-               : fail_budget(residency, pages, operand_pages);
+               : fail_budget(residency, op, pages, operand_pages);
 }
 
 /* Makes every operand resident. Zeros are filled in before other contents are copied back, so that
    the ops of the record are in the order of the work. */
-static capu_status make_resident(struct residency *residency)
+static capu_status make_resident(struct residency *residency, const struct op *op)
 {
-    struct op *op = residency->op;
     size_t operand_pages = 0;
     size_t missing = 0;
     bool is_complete = residency->settings->is_paging;
@@ -70,7 +71,7 @@ static capu_status make_resident(struct residency *residency)
             is_complete = is_complete && tensor_on_device(tensor);
         }
     }
-    status = check_budget(residency, operand_pages);
+    status = check_budget(residency, op, operand_pages);
     if (is_complete) {
         return status; /* all are resident, and claimed in order */
     }
@@ -80,7 +81,7 @@ static capu_status make_resident(struct residency *residency)
     }
     for (size_t pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < op->access_count && status == CAPU_OK; i++) {
-            struct access *access = &op->accesses[i];
+            const struct access *access = &op->accesses[i];
             bool is_zeros = access_needs_contents(access) && tensor_is_zero(access->tensor);
 
             if (tensor_is_managed(access->tensor) && is_zeros == (pass == 0)) {
@@ -93,9 +94,8 @@ static capu_status make_resident(struct residency *residency)
 
 /* Compute waits for the copies of all operands, whether they were just started here or are those
    that a plan has started for the next iteration. */
-static capu_status follow_copies(struct residency *residency)
+static capu_status follow_copies(struct residency *residency, const struct op *op)
 {
-    struct op *op = residency->op;
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < op->access_count && status == CAPU_OK; i++) {
@@ -106,9 +106,9 @@ static capu_status follow_copies(struct residency *residency)
     return failure_check(residency->failure, status, "ordering an op after a copy");
 }
 
-capu_status resident_make_ready(struct residency *residency)
+capu_status resident_make_ready(struct residency *residency, const struct op *op)
 {
-    capu_status status = make_resident(residency);
+    capu_status status = make_resident(residency, op);
 
-    return status != CAPU_OK ? status : follow_copies(residency);
+    return status != CAPU_OK ? status : follow_copies(residency, op);
 }

@@ -132,8 +132,9 @@ static capu_status poison_undefined(struct strict *strict, const struct op *op)
 
 bool strict_is_poisoned(const struct strict *strict, const struct op *op, const struct piece *piece)
 {
-    return (piece->role == CAPU_WRITE || piece->role == CAPU_WRITE_DISCARD ||
-            piece->role == CAPU_SCRATCH) &&
+    uint32_t role = piece_role(op, piece);
+
+    return (role == CAPU_WRITE || role == CAPU_WRITE_DISCARD || role == CAPU_SCRATCH) &&
            strict_has_poisoned(strict, &op->accesses[piece->access]);
 }
 
@@ -173,7 +174,7 @@ capu_status strict_poison_again(struct strict *strict, const struct op *op, bool
             continue;
         }
         pattern = is_other ? poison_other(&pattern) : pattern;
-        if (piece->role == CAPU_WRITE_CLEARED) {
+        if (piece_role(op, piece) == CAPU_WRITE_CLEARED) {
             status = device_fill(strict->lanes->device, strict->lanes->compute.stream,
                                  piece->address, 0, piece->bytes);
         } else if (strict_is_poisoned(strict, op, piece)) {

@@ -11,13 +11,6 @@
 
 #include <string.h>
 
-/* The work of the op at hand. */
-struct work {
-    const struct op *op;
-    const void *arguments;
-    uint64_t duration_ns;
-};
-
 /* How what an access holds now differs from what was saved. */
 struct difference {
     const unsigned char *unwritten; /* the first byte that holds the pattern of each run, or NULL */
@@ -125,7 +118,7 @@ static bool may_skip(const struct op *op, size_t access)
     for (size_t i = 0; i < op->piece_count; i++) {
         const struct piece *piece = &op->pieces[i];
 
-        may = may || (piece->access == access && piece->role == CAPU_WRITE_DISCARD);
+        may = may || (piece->access == access && piece_role(op, piece) == CAPU_WRITE_DISCARD);
     }
     return may;
 }
@@ -158,10 +151,9 @@ static void find_difference(struct strict *strict, const struct op *op,
 }
 
 /* Runs the op again, and says whether its outputs are what was saved, or else why not. */
-static capu_status run(struct strict *strict, const struct work *work, bool is_other,
+static capu_status run(struct strict *strict, const struct op *op, bool is_other,
                        struct strict_finding *finding)
 {
-    const struct op *op = work->op;
     struct device_faults faults = {0};
     capu_status status = strict_poison_again(strict, op, is_other);
 
@@ -179,7 +171,7 @@ static capu_status run(struct strict *strict, const struct work *work, bool is_o
                       &strict->lanes->compute); /* what is cleared is put back next */
         return status;
     }
-    status = enqueue_again(strict->guided, &op->call, work->arguments, work->duration_ns);
+    status = enqueue_again(strict->guided, op);
     lanes_quiesce(strict->lanes, &strict->lanes->compute);
     device_close(strict->lanes->device, &faults);
     if (status == CAPU_OK) {
@@ -212,19 +204,19 @@ static uint64_t sum_outputs(const struct strict *strict, const struct op *op)
 /* The results differ. With the first pattern again, they are as at first if they depend on it. If
    they then repeat without being as at first, they depend on strangers, which only the first run
    had hidden from it. */
-static capu_status find_cause(struct strict *strict, const struct work *work,
+static capu_status find_cause(struct strict *strict, const struct op *op,
                               struct strict_finding *finding)
 {
     struct strict_finding repeated;
-    capu_status status = run(strict, work, false, &repeated);
+    capu_status status = run(strict, op, false, &repeated);
 
     if (status == CAPU_OK && repeated.breach == STRICT_NOTHING) {
         finding->breach = STRICT_DEPENDS;
-    } else if (status == CAPU_OK && strict_strangers_any(strict) && work->op->call.replay == NULL) {
-        uint64_t sum = sum_outputs(strict, work->op);
+    } else if (status == CAPU_OK && strict_strangers_any(strict) && op->call.replay == NULL) {
+        uint64_t sum = sum_outputs(strict, op);
 
-        status = run(strict, work, false, &repeated);
-        if (status == CAPU_OK && sum_outputs(strict, work->op) == sum) {
+        status = run(strict, op, false, &repeated);
+        if (status == CAPU_OK && sum_outputs(strict, op) == sum) {
             *finding = (struct strict_finding){.breach = STRICT_STRAYED};
         }
     }
@@ -269,13 +261,11 @@ static capu_status explain(struct strict *strict, const struct op *op)
     memcpy(text, strict->failure->text, sizeof(text));
     return failure_set(strict->failure, strict->failure->lost,
                        "%.*s (when strict mode ran '%s' again, as it does with replayable ops)",
-                       (int)(sizeof(text) / 2), text, op->name);
+                       (int)(sizeof(text) / 2), text, op->call.name);
 }
 
-capu_status strict_again_run(struct strict *strict, struct op *op, const void *arguments,
-                             uint64_t duration_ns)
+capu_status strict_again_run(struct strict *strict, struct op *op)
 {
-    const struct work work = {.op = op, .arguments = arguments, .duration_ns = duration_ns};
     struct strict_finding *finding = &strict->finding;
     capu_status status;
 
@@ -284,9 +274,9 @@ capu_status strict_again_run(struct strict *strict, struct op *op, const void *a
         !save(strict, op)) {
         return CAPU_OK;
     }
-    status = run(strict, &work, true, finding);
+    status = run(strict, op, true, finding);
     if (status == CAPU_OK && finding->breach == STRICT_VARIES) {
-        status = find_cause(strict, &work, finding);
+        status = find_cause(strict, op, finding);
     }
     if (strict->failure->lost != CAPU_OK) {
         return explain(strict, op);

@@ -24,8 +24,7 @@
 /* After an op whose run function has done what it says: runs it again, unless it is not replayable
    or there is no memory for that, or something was noted about it already. Notes what is wrong.
    OP_FAILED, DEVICE_LOST: it failed this time, which loses the context. */
-capu_status strict_again_run(struct strict *strict, struct op *op, const void *arguments,
-                             uint64_t duration_ns);
+capu_status strict_again_run(struct strict *strict, struct op *op);
 
 /* After a replay, which has finished: OP_FAILED if it has written other bytes than the op. The
    context is lost then. */

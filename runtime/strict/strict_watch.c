@@ -154,7 +154,7 @@ static bool find_read(struct strict *strict, const struct op *op, const struct p
             *finding = (struct strict_finding){
                 .breach = STRICT_READ,
                 .tensor = op->accesses[piece->access].tensor,
-                .role = piece->role,
+                .role = piece_role(op, piece),
                 .result = found.at,
                 .shows_in = op->accesses[i].tensor,
             };
@@ -172,7 +172,10 @@ static bool find_skipped(struct strict *strict, const struct op *op, const struc
     struct poison_found found = {0};
     uint64_t here;
 
-    for (uint64_t done = 0; piece->role == CAPU_WRITE && done < piece->bytes; done += here) {
+    if (piece_role(op, piece) != CAPU_WRITE) {
+        return false;
+    }
+    for (uint64_t done = 0; done < piece->bytes; done += here) {
         const char *address = (const char *)piece->address + done;
         const void *memory;
 
@@ -326,7 +329,7 @@ static capu_status report_tampered(struct strict *strict, const char *name,
 capu_status strict_watch_report(struct strict *strict, const struct op *op, capu_status status)
 {
     const struct strict_finding *finding = &strict->finding;
-    const char *name = op->name;
+    const char *name = op->call.name;
 
     if (status != CAPU_OK && finding->breach != STRICT_STRAYED) {
         return status;
