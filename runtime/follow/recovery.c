@@ -315,14 +315,11 @@ static const struct access *find_lost(const struct op *op)
     return NULL;
 }
 
-capu_status recovery_prepare(struct following *following, const struct op *op)
+static capu_status prepare(struct following *following, const struct op *op)
 {
     const struct access *lost;
     capu_status status = CAPU_OK;
 
-    if (following->settings->config.mode != CAPU_MODE_GUIDED) {
-        return CAPU_OK; /* nothing is ever given up */
-    }
     if (overwrites_source(following, op)) {
         status = recover_owed(following);
     }
@@ -333,6 +330,12 @@ capu_status recovery_prepare(struct following *following, const struct op *op)
         }
     }
     return status;
+}
+
+capu_status recovery_prepare(struct following *following, const struct op *op)
+{
+    /* In other modes nothing is ever given up. */
+    return following->settings->config.mode == CAPU_MODE_GUIDED ? prepare(following, op) : CAPU_OK;
 }
 
 /* Plans also keep what was ever read outside iterations, so the program may rely on it. */

@@ -138,13 +138,10 @@ bool strict_is_poisoned(const struct strict *strict, const struct op *op, const 
            strict_has_poisoned(strict, &op->accesses[piece->access]);
 }
 
-capu_status strict_poison_outputs(struct strict *strict, const struct op *op)
+static capu_status poison_outputs(struct strict *strict, const struct op *op)
 {
     capu_status status = CAPU_OK;
 
-    if (!strict_is_on(strict->settings)) {
-        return CAPU_OK;
-    }
     if (can_guard(strict)) {
         /* This thread writes the patterns: earlier work may still use what it writes to. */
         status = lane_synchronize(&strict->lanes->compute);
@@ -160,6 +157,12 @@ capu_status strict_poison_outputs(struct strict *strict, const struct op *op)
         }
     }
     return failure_check(strict->failure, status, "poisoning the outputs of an op");
+}
+
+/* The work is apart, so that without strict mode an op saves no registers for it. */
+capu_status strict_poison_outputs(struct strict *strict, const struct op *op)
+{
+    return strict_is_on(strict->settings) ? poison_outputs(strict, op) : CAPU_OK;
 }
 
 capu_status strict_poison_again(struct strict *strict, const struct op *op, bool is_other)
@@ -226,14 +229,21 @@ void strict_copy(const struct strict *strict, const struct tensor *tensor, unsig
     }
 }
 
-void strict_poison_scratch(struct strict *strict, const struct op *op)
+static void poison_scratch(struct strict *strict, const struct op *op)
 {
-    for (size_t i = 0; strict_is_on(strict->settings) && i < op->piece_count; i++) {
+    for (size_t i = 0; i < op->piece_count; i++) {
         const struct piece *piece = &op->pieces[i];
 
         if (op->accesses[piece->access].role == CAPU_SCRATCH) {
             poison(strict, piece->address, piece->bytes);
         }
+    }
+}
+
+void strict_poison_scratch(struct strict *strict, const struct op *op)
+{
+    if (strict_is_on(strict->settings)) {
+        poison_scratch(strict, op);
     }
 }
 
