@@ -496,23 +496,3 @@ cudaError_t cudaPeekAtLastError(void)
 {
     return (cudaError_t)last_error;
 }
-
-const char *cudaGetErrorName(cudaError_t error)
-{
-#define ERROR_NAME(name, value) \
-    case value:                 \
-        return #name;
-
-    switch ((int)error) {
-        FAKE_CUDA_ERRORS(ERROR_NAME)
-    default:
-        return "unrecognized error code";
-    }
-#undef ERROR_NAME
-}
-
-const char *cudaGetErrorString(cudaError_t error)
-{
-    return error == cudaErrorInsufficientDriver ? "the driver is older than the runtime"
-                                                : "an error of the fake runtime";
-}

@@ -82,35 +82,6 @@ cudaError_t cudaPeekAtLastError(void)
     return last_error;
 }
 
-static const struct {
-    cudaError_t error;
-    const char *name;
-    const char *text;
-} errors[] = {
-#define DRIVER_ROW(driver_name, name, number, text) {name, #name, text},
-#define RUNTIME_ROW(name, number, text) {name, #name, text},
-    DRIVER_ERRORS(DRIVER_ROW) CUDART_ERRORS(RUNTIME_ROW)};
-
-const char *cudaGetErrorName(cudaError_t error)
-{
-    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-        if (errors[i].error == error) {
-            return errors[i].name;
-        }
-    }
-    return "unrecognized error code";
-}
-
-const char *cudaGetErrorString(cudaError_t error)
-{
-    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-        if (errors[i].error == error) {
-            return errors[i].text;
-        }
-    }
-    return "unrecognized error code";
-}
-
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
     if (version == NULL) {

@@ -18,14 +18,17 @@ typedef enum cudaError {
 #define CUDART_ENUMERATOR(name, number) name = number,
 enum cudaMemcpyKind { CUDART_MEMCPY_KINDS(CUDART_ENUMERATOR) };
 enum cudaMemoryType { CUDART_MEMORY_TYPES(CUDART_ENUMERATOR) };
+enum cudaDeviceAttr { CUDART_DEVICE_ATTRIBUTES(CUDART_ENUMERATOR) }; /* the driver's numbers */
+enum cudaDriverEntryPointQueryResult { CUDART_ENTRY_POINT_RESULTS(CUDART_ENUMERATOR) };
+enum cudaStreamCaptureStatus { CUDART_CAPTURE_STATUSES(CUDART_ENUMERATOR) };
+enum cudaStreamCaptureMode { CUDART_CAPTURE_MODES(CUDART_ENUMERATOR) };
+enum cudaGraphExecUpdateResult { CUDART_UPDATE_RESULTS(CUDART_ENUMERATOR) };
+enum { CUDART_FLAGS(CUDART_ENUMERATOR) };
 #undef CUDART_ENUMERATOR
 enum cudaLimit { cudaLimitStackSize };
 enum cudaFuncCache { cudaFuncCachePreferNone };
-enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1 };            /* the driver's numbers */
-enum cudaMemPoolAttr { cudaMemPoolReuseFollowEventDependencies = 1 }; /* the same */
-enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone };
-enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1 }; /* the driver's numbers */
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal };
+enum cudaMemPoolAttr { cudaMemPoolReuseFollowEventDependencies = 1 }; /* the driver's numbers */
+enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1 };             /* the same */
 
 typedef CUstream cudaStream_t;
 typedef CUevent cudaEvent_t;
@@ -46,6 +49,12 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 }; /* t
 
 typedef struct dim3 {
     unsigned int x, y, z;
+#ifdef __cplusplus
+    constexpr dim3(unsigned int x_ = 1, unsigned int y_ = 1, unsigned int z_ = 1)
+        : x(x_), y(y_), z(z_)
+    {
+    }
+#endif
 } dim3;
 
 struct cudaKernelNodeParams {
@@ -203,7 +212,9 @@ struct cudaDeviceProp {
     int reserved[56];
 };
 
+#ifndef CUDART_API
 #define CUDART_API __attribute__((visibility("default")))
+#endif
 
 #define CUDART_DECLARE(name, parameters) CUDART_API cudaError_t name parameters;
 CUDART_PLAIN_CALLS(CUDART_DECLARE)

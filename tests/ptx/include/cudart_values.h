@@ -26,9 +26,44 @@
     X(cudaMemoryTypeHost, 1)         \
     X(cudaMemoryTypeDevice, 2)       \
     X(cudaMemoryTypeManaged, 3)
+#define CUDART_DEVICE_ATTRIBUTES(X)     \
+    X(cudaDevAttrMaxThreadsPerBlock, 1) \
+    X(cudaDevAttrHostNumaId, 134)
+#define CUDART_ENTRY_POINT_RESULTS(X)        \
+    X(cudaDriverEntryPointSuccess, 0)        \
+    X(cudaDriverEntryPointSymbolNotFound, 1) \
+    X(cudaDriverEntryPointVersionNotSufficent, 2)
+#define CUDART_CAPTURE_STATUSES(X)      \
+    X(cudaStreamCaptureStatusNone, 0)   \
+    X(cudaStreamCaptureStatusActive, 1) \
+    X(cudaStreamCaptureStatusInvalidated, 2)
+#define CUDART_CAPTURE_MODES(X)            \
+    X(cudaStreamCaptureModeGlobal, 0)      \
+    X(cudaStreamCaptureModeThreadLocal, 1) \
+    X(cudaStreamCaptureModeRelaxed, 2)
+#define CUDART_UPDATE_RESULTS(X)                  \
+    X(cudaGraphExecUpdateSuccess, 0)              \
+    X(cudaGraphExecUpdateError, 1)                \
+    X(cudaGraphExecUpdateErrorTopologyChanged, 2) \
+    X(cudaGraphExecUpdateErrorNodeTypeChanged, 3) \
+    X(cudaGraphExecUpdateErrorParametersChanged, 5)
+
+/* These are macros in NVIDIA's headers. */
+#define CUDART_FLAGS(X)            \
+    X(cudaEnableDefault, 0)        \
+    X(cudaHostAllocPortable, 1)    \
+    X(cudaHostRegisterPortable, 1) \
+    X(cudaStreamNonBlocking, 1)    \
+    X(cudaEventDefault, 0)         \
+    X(cudaEventRecordDefault, 0)   \
+    X(cudaEventRecordExternal, 1)  \
+    X(cudaEventDisableTiming, 2)
 
 /* X(type, field, offset), and X(type, bytes) */
 #define CUDART_FIELDS(X)                                        \
+    X(cudaGraphExecUpdateResultInfo, result, 0)                 \
+    X(cudaGraphExecUpdateResultInfo, errorNode, 8)              \
+    X(cudaGraphExecUpdateResultInfo, errorFromNode, 16)         \
     X(struct cudaDeviceProp, totalGlobalMem, 288)               \
     X(struct cudaDeviceProp, sharedMemPerBlock, 296)            \
     X(struct cudaDeviceProp, warpSize, 308)                     \
@@ -55,12 +90,13 @@
     X(struct cudaMemcpy3DParms, srcPtr, 32)                     \
     X(struct cudaMemcpy3DParms, dstPtr, 96)                     \
     X(struct cudaMemcpy3DParms, kind, 152)
-#define CUDART_SIZES(X)                 \
-    X(struct cudaDeviceProp, 1008)      \
-    X(struct cudaFuncAttributes, 144)   \
-    X(cudaLaunchConfig_t, 56)           \
-    X(dim3, 12)                         \
-    X(struct cudaPointerAttributes, 88) \
+#define CUDART_SIZES(X)                  \
+    X(cudaGraphExecUpdateResultInfo, 24) \
+    X(struct cudaDeviceProp, 1008)       \
+    X(struct cudaFuncAttributes, 144)    \
+    X(cudaLaunchConfig_t, 56)            \
+    X(dim3, 12)                          \
+    X(struct cudaPointerAttributes, 88)  \
     X(struct cudaMemcpy3DParms, 160)
 
 #endif

@@ -201,7 +201,9 @@ static inline const CUlaunchConfig *per_thread_config(const CUlaunchConfig *conf
     return copy;
 }
 
+#ifndef DRIVER_API
 #define DRIVER_API __attribute__((visibility("default")))
+#endif
 
 #define DRIVER_DECLARE(name, suffix, since, parameters) DRIVER_API CUresult name##suffix parameters;
 DRIVER_PLAIN_CALLS(DRIVER_DECLARE)

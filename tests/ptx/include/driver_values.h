@@ -10,13 +10,20 @@
     X(CUDA_ERROR_OUT_OF_MEMORY, cudaErrorMemoryAllocation, 2, "out of memory")                   \
     X(CUDA_ERROR_NOT_INITIALIZED, cudaErrorInitializationError, 3, "initialization error")       \
     X(CUDA_ERROR_DEINITIALIZED, cudaErrorCudartUnloading, 4, "driver shutting down")             \
+    X(CUDA_ERROR_DEVICE_UNAVAILABLE, cudaErrorDevicesUnavailable, 46,                            \
+      "CUDA-capable device(s) is/are busy or unavailable")                                       \
     X(CUDA_ERROR_NO_DEVICE, cudaErrorNoDevice, 100, "no CUDA-capable device is detected")        \
     X(CUDA_ERROR_INVALID_DEVICE, cudaErrorInvalidDevice, 101, "invalid device ordinal")          \
     X(CUDA_ERROR_INVALID_IMAGE, cudaErrorInvalidKernelImage, 200,                                \
       "device kernel image is invalid")                                                          \
     X(CUDA_ERROR_INVALID_CONTEXT, cudaErrorDeviceUninitialized, 201, "invalid device context")   \
+    X(CUDA_ERROR_ALREADY_MAPPED, cudaErrorAlreadyMapped, 208, "resource already mapped")         \
     X(CUDA_ERROR_NO_BINARY_FOR_GPU, cudaErrorNoKernelImageForDevice, 209,                        \
       "no kernel image is available for execution on the device")                                \
+    X(CUDA_ERROR_ECC_UNCORRECTABLE, cudaErrorECCUncorrectable, 214,                              \
+      "uncorrectable ECC error encountered")                                                     \
+    X(CUDA_ERROR_NVLINK_UNCORRECTABLE, cudaErrorNvlinkUncorrectable, 220,                        \
+      "uncorrectable NVLink error detected during the execution")                                \
     X(CUDA_ERROR_JIT_COMPILER_NOT_FOUND, cudaErrorJitCompilerNotFound, 221,                      \
       "PTX JIT compiler library not found")                                                      \
     X(CUDA_ERROR_UNSUPPORTED_LIMIT, cudaErrorUnsupportedLimit, 215,                              \
@@ -34,19 +41,29 @@
       "an illegal memory access was encountered")                                                \
     X(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, cudaErrorLaunchOutOfResources, 701,                    \
       "too many resources requested for launch")                                                 \
+    X(CUDA_ERROR_LAUNCH_TIMEOUT, cudaErrorLaunchTimeout, 702,                                    \
+      "the launch timed out and was terminated")                                                 \
     X(CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, cudaErrorSetOnActiveProcess, 708,                       \
       "cannot set while device is active in this process")                                       \
+    X(CUDA_ERROR_CONTEXT_IS_DESTROYED, cudaErrorContextIsDestroyed, 709, "context is destroyed") \
     X(CUDA_ERROR_ASSERT, cudaErrorAssert, 710, "device-side assert triggered")                   \
     X(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cudaErrorHostMemoryAlreadyRegistered, 712,      \
       "part or all of the requested memory range is already mapped")                             \
     X(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cudaErrorHostMemoryNotRegistered, 713,              \
       "pointer does not correspond to a registered memory region")                               \
+    X(CUDA_ERROR_HARDWARE_STACK_ERROR, cudaErrorHardwareStackError, 714, "hardware stack error") \
     X(CUDA_ERROR_ILLEGAL_INSTRUCTION, cudaErrorIllegalInstruction, 715,                          \
       "an illegal instruction was encountered")                                                  \
+    X(CUDA_ERROR_MISALIGNED_ADDRESS, cudaErrorMisalignedAddress, 716, "misaligned address")      \
+    X(CUDA_ERROR_INVALID_ADDRESS_SPACE, cudaErrorInvalidAddressSpace, 717,                       \
+      "operation not supported on global/shared address space")                                  \
+    X(CUDA_ERROR_INVALID_PC, cudaErrorInvalidPc, 718, "invalid program counter")                 \
     X(CUDA_ERROR_LAUNCH_FAILED, cudaErrorLaunchFailure, 719, "unspecified launch failure")       \
     X(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, cudaErrorCooperativeLaunchTooLarge, 720,          \
       "too many blocks in cooperative launch")                                                   \
     X(CUDA_ERROR_NOT_SUPPORTED, cudaErrorNotSupported, 801, "operation not supported")           \
+    X(CUDA_ERROR_MPS_CLIENT_TERMINATED, cudaErrorMpsClientTerminated, 810,                       \
+      "the MPS client has been terminated by the server")                                        \
     X(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cudaErrorStreamCaptureUnsupported, 900,             \
       "operation not permitted when stream is capturing")                                        \
     X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cudaErrorStreamCaptureInvalidated, 901,             \
@@ -68,6 +85,8 @@
     X(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cudaErrorGraphExecUpdateFailure, 910,                \
       "the graph update was not performed because it included changes which violated "           \
       "constraints specific to instantiated graph update")                                       \
+    X(CUDA_ERROR_EXTERNAL_DEVICE, cudaErrorExternalDevice, 911,                                  \
+      "an async error has occured in external entity outside of CUDA")                           \
     X(CUDA_ERROR_UNKNOWN, cudaErrorUnknown, 999, "unknown error")
 
 /* X(name, number) */

@@ -22,9 +22,6 @@ extern "C" {
 #define __device__
 #define CUDART_CB
 
-struct dim3 {
-    unsigned x;
-};
 static const dim3 blockIdx = {0};
 static const dim3 threadIdx = {0};
 static const dim3 gridDim = {1};
@@ -47,28 +44,11 @@ uint64_t facts_fake_ns(void);
         std::apply([](auto... argument) { kernel(argument...); }, arguments_); \
     })
 
-struct cudaDeviceProp {
-    const char *name;
-    int major;
-    int minor;
-    int multiProcessorCount;
-};
-typedef void (*cudaHostFn_t)(void *argument);
 #define cudaHostAllocDefault 0
 #define cudaHostRegisterDefault 0
 
-extern "C" {
-cudaError_t cudaMalloc(void **address, size_t bytes);
-cudaError_t cudaFree(void *address);
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
-cudaError_t cudaEventCreate(cudaEvent_t *event);
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal);
-cudaError_t cudaDriverGetVersion(int *version);
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument);
-CUresult cuGetErrorName(CUresult error, const char **name);
 cudaError_t facts_fake_entry(const char *symbol, void **entry, unsigned version,
                              unsigned long long flags, cudaDriverEntryPointQueryResult *answer);
-}
 #define cudaGetDriverEntryPointByVersion facts_fake_entry
 
 #endif
