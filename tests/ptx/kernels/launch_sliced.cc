@@ -14,8 +14,6 @@ extern "C" {
 #include <map>
 #include <vector>
 
-extern "C" int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t address);
-
 /* What there is of a source file, until the process ends. */
 struct module {
     std::string text;
@@ -24,13 +22,11 @@ struct module {
 
 static struct given_allocation find_allocation(uint64_t address)
 {
-    struct given_allocation found = {0, 0};
+    CUdeviceptr base = 0;
     size_t bytes = 0;
 
-    if (cuMemGetAddressRange_v2(&found.base, &bytes, address) == 0) {
-        found.bytes = bytes;
-    }
-    return found;
+    (void)cuMemGetAddressRange_v2(&base, &bytes, address);
+    return {base, bytes};
 }
 
 static const struct comparison *comparison_of(const char *file)

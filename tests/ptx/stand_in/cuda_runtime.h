@@ -2,8 +2,9 @@
  * Stands in for NVIDIA's header where nvcc is missing, so that g++ compiles the host code of a CUDA
  * program; see build.sh. Kernels must compile too, but never run: the device code is the PTX that
  * is kept beside the program. A kernel and its PTX are brought together by the name that both
- * compilers give it. C++17. Only what the programs in examples/unmodified and tests/shim, and the
- * kernels of kernels/, use is here.
+ * compilers give it. C++17. The runtime's types and calls are those of tests/ptx/include; of what
+ * is left, only what the programs in examples/unmodified and tests/shim, and the kernels of
+ * kernels/, use is here.
  */
 #ifndef CAPU_TESTS_PTX_STAND_IN_CUDA_RUNTIME_H
 #define CAPU_TESTS_PTX_STAND_IN_CUDA_RUNTIME_H
@@ -14,6 +15,10 @@
 #include <cstring>
 
 #define CUDART_VERSION 13000
+
+extern "C" {
+#include "tests/ptx/include/cudart_types.h"
+}
 
 // As in NVIDIA's header: each thread of the host has a default stream of its own.
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -49,13 +54,6 @@
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
-struct dim3 {
-    unsigned int x, y, z;
-    constexpr dim3(unsigned int x_ = 1, unsigned int y_ = 1, unsigned int z_ = 1)
-        : x(x_), y(y_), z(z_)
-    {
-    }
-};
 struct uint3 {
     unsigned int x, y, z;
 };
@@ -63,123 +61,9 @@ struct __attribute__((aligned(16))) float4 {
     float x, y, z, w;
 };
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 };
-enum cudaMemcpyKind {
-    cudaMemcpyHostToHost,
-    cudaMemcpyHostToDevice,
-    cudaMemcpyDeviceToHost,
-    cudaMemcpyDeviceToDevice,
-    cudaMemcpyDefault
-};
-typedef struct CUstream_st *cudaStream_t;
-typedef struct CUevent_st *cudaEvent_t;
-typedef struct CUgraph_st *cudaGraph_t;
-typedef struct CUgraphNode_st *cudaGraphNode_t;
-typedef struct CUgraphExec_st *cudaGraphExec_t;
-typedef void (*cudaHostFn_t)(void *argument);
-enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaMemAttachGlobal = 1 };
-
-enum cudaStreamCaptureMode {
-    cudaStreamCaptureModeGlobal,
-    cudaStreamCaptureModeThreadLocal,
-    cudaStreamCaptureModeRelaxed
-};
-struct cudaKernelNodeParams {
-    void *func;
-    dim3 gridDim, blockDim;
-    unsigned int sharedMemBytes;
-    void **kernelParams, **extra;
-};
-struct cudaMemsetParams {
-    void *dst;
-    size_t pitch;
-    unsigned int value, elementSize;
-    size_t width, height;
-};
-struct cudaGraphExecUpdateResultInfo {
-    unsigned int result;
-    cudaGraphNode_t errorNode, errorFromNode;
-};
+enum { cudaMemAttachGlobal = 1 };
 
 extern "C" {
-cudaError_t cudaMalloc(void **address, size_t bytes);
-cudaError_t cudaMallocHost(void **address, size_t bytes);
-cudaError_t cudaMallocManaged(void **address, size_t bytes, unsigned int flags);
-cudaError_t cudaMallocPitch(void **address, size_t *pitch, size_t width, size_t height);
-cudaError_t cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream);
-cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags);
-cudaError_t cudaFreeAsync(void *address, cudaStream_t stream);
-cudaError_t cudaFree(void *address);
-cudaError_t cudaFreeHost(void *address);
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream);
-cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                         size_t width, size_t height, cudaMemcpyKind kind);
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                              size_t width, size_t height, cudaMemcpyKind kind,
-                              cudaStream_t stream);
-cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height);
-cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height,
-                              cudaStream_t stream);
-cudaError_t cudaMemset(void *to, int value, size_t bytes);
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
-cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
-                               cudaMemcpyKind kind);
-cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset,
-                                 cudaMemcpyKind kind);
-cudaError_t cudaGetSymbolAddress(void **address, const void *symbol);
-cudaError_t cudaGetLastError(void);
-cudaError_t cudaDeviceSynchronize(void);
-cudaError_t cudaDeviceReset(void);
-cudaError_t cudaGetDeviceCount(int *count);
-cudaError_t cudaGetDevice(int *device);
-cudaError_t cudaSetDevice(int device);
-cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device);
-cudaError_t cudaStreamCreate(cudaStream_t *stream);
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
-cudaError_t cudaStreamQuery(cudaStream_t stream);
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument);
-cudaError_t cudaEventCreate(cudaEvent_t *event);
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
-cudaError_t cudaEventDestroy(cudaEvent_t event);
-cudaError_t cudaEventQuery(cudaEvent_t event);
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
-cudaError_t cudaEventSynchronize(cudaEvent_t event);
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
-cudaError_t cudaStreamDestroy(cudaStream_t stream);
-cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-const char *cudaGetErrorString(cudaError_t error);
-cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
-                             size_t shared_bytes, cudaStream_t stream);
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
-                                 unsigned long long flags);
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
-cudaError_t cudaGraphDestroy(cudaGraph_t graph);
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
-cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags);
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count);
-cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                   const cudaGraphNode_t *before, size_t count,
-                                   const cudaKernelNodeParams *params);
-cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
-                                     const cudaGraphNode_t *before, size_t count, void *to,
-                                     const void *from, size_t bytes, cudaMemcpyKind kind);
-cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                   const cudaGraphNode_t *before, size_t count,
-                                   const cudaMemsetParams *params);
-cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                       const cudaGraphNode_t *before, size_t count,
-                                       cudaGraph_t child);
-cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
-                                             const cudaKernelNodeParams *params);
-cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
-                                cudaGraphExecUpdateResultInfo *info);
-
 /* Makes the kernel or variable at a host address known to the runtime, if it is not. */
 void stand_in_register_kernel(const void *kernel);
 void stand_in_register_variable(const void *variable);
