@@ -12,6 +12,7 @@
  * An invalidated capture refuses everything until it is ended, without a graph.
  */
 #include "tests/fake_cudart/streams.h"
+#include "tests/ptx/include/driver_rules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,14 +102,8 @@ bool fake_captures(struct CUstream_st *stream, const struct item *item, int *err
 /* Whether a capture prohibits this thread from calls that are potentially unsafe. */
 static bool prohibits(const struct fake_capture *capture)
 {
-    bool is_own = pthread_equal(capture->thread, pthread_self()) != 0;
-
-    if (thread_mode == cudaStreamCaptureModeRelaxed) {
-        return false;
-    }
-    return is_own ? capture->mode != cudaStreamCaptureModeRelaxed
-                  : thread_mode == cudaStreamCaptureModeGlobal &&
-                        capture->mode == cudaStreamCaptureModeGlobal;
+    return driver_capture_forbids(capture->mode, thread_mode,
+                                  pthread_equal(capture->thread, pthread_self()) != 0);
 }
 
 /* Invalidates the captures that prohibit a call; `always`: whatever their mode is. */

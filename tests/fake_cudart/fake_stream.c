@@ -6,6 +6,7 @@
  * call returns the error from then on.
  */
 #include "tests/fake_cudart/streams.h"
+#include "tests/ptx/include/driver_rules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,16 +58,7 @@ static bool has_value(const struct item *item)
 {
     uint32_t now = __atomic_load_n((const uint32_t *)item->to, __ATOMIC_ACQUIRE);
 
-    switch (item->flags) {
-    case CU_STREAM_WAIT_VALUE_EQ:
-        return now == item->value;
-    case CU_STREAM_WAIT_VALUE_AND:
-        return (now & item->value) != 0;
-    case CU_STREAM_WAIT_VALUE_NOR:
-        return ~(now | item->value) != 0;
-    default:
-        return (int32_t)(now - item->value) >= 0;
-    }
+    return driver_is_waited_for(now, item->value, item->flags);
 }
 
 /* Waits for the value. False: the device was lost meanwhile, or the memory has gone. */

@@ -7,6 +7,7 @@
  * stream captures that it would wait for. The lock guards the list of captures.
  */
 #include "tests/ptx/driver/graph.h"
+#include "tests/ptx/include/driver_rules.h"
 
 #include "base/array.h"
 
@@ -46,29 +47,14 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
     return CUDA_SUCCESS;
 }
 
-/* Whether a capture forbids this thread calls that may wait. */
-static bool forbids(const struct capture *capture)
-{
-    bool is_own = pthread_equal(capture->thread, pthread_self());
-
-    switch (thread_mode) {
-    case CU_STREAM_CAPTURE_MODE_GLOBAL:
-        return capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ||
-               (is_own && capture->mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    case CU_STREAM_CAPTURE_MODE_THREAD_LOCAL:
-        return is_own && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-    default:
-        return false;
-    }
-}
-
 CUresult capture_check_wait(void)
 {
     CUresult result = CUDA_SUCCESS;
 
     pthread_mutex_lock(&captures.lock);
     for (struct capture *at = captures.first; at != NULL; at = at->next) {
-        if (forbids(at)) {
+        if (driver_capture_forbids(at->mode, thread_mode,
+                                   pthread_equal(at->thread, pthread_self()) != 0)) {
             at->is_invalid = true;
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }

@@ -7,6 +7,7 @@
  * lists and the numbers; a handle that is not in its list is invalid.
  */
 #include "tests/ptx/driver/graph.h"
+#include "tests/ptx/include/driver_rules.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -347,13 +348,8 @@ static CUresult wait_for_value(void *block)
     for (;;) {
         uint32_t now =
             __atomic_load_n((const uint32_t *)(uintptr_t)wait->address, __ATOMIC_ACQUIRE);
-        bool is_there = wait->flags == CU_STREAM_WAIT_VALUE_EQ    ? now == wait->value
-                        : wait->flags == CU_STREAM_WAIT_VALUE_AND ? (now & wait->value) != 0
-                        : wait->flags == CU_STREAM_WAIT_VALUE_NOR
-                            ? ~(now | wait->value) != 0
-                            : (int32_t)(now - wait->value) >= 0;
 
-        if (is_there) {
+        if (driver_is_waited_for(now, wait->value, wait->flags)) {
             return CUDA_SUCCESS;
         }
         nanosleep(&pause, NULL);
