@@ -2,86 +2,70 @@
  * A CUDA driver for tests, that computes nothing: it has a few of the driver's functions, gives
  * them by name, version and flags as the real one does, and lets tests see what arrived.
  */
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/ptx/include/driver_types.h"
+
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
-typedef unsigned long long address;
-
-EXPORT int cuInit(unsigned flags);
-EXPORT int cuDriverGetVersion(int *version);
-EXPORT int cuMemGetInfo(unsigned *free, unsigned *total);
-EXPORT int cuMemGetInfo_v2(size_t *free, size_t *total);
-EXPORT int cuStreamQuery(void *stream);
-EXPORT int cuStreamQuery_ptsz(void *stream);
-EXPORT int cuStreamWaitValue32_v2(void *stream, address at, uint32_t value, unsigned flags);
-EXPORT int cuIpcGetMemHandle(void *handle, address of);
-EXPORT int cuTexRefSetMipmapLevelBias(void *texture, float bias);
-EXPORT int cuTexRefSetMipmapLevelClamp(void *texture, float least, float most);
-EXPORT int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned block_x,
-                          unsigned block_y, unsigned block_z, unsigned shared, void *stream,
-                          void **parameters, void **extra);
-EXPORT int cuDevicePrimaryCtxRetain(void **context, int device);
-EXPORT int cuDevicePrimaryCtxRelease_v2(int device);
-EXPORT int cuCtxCreate_v2(void **context, unsigned flags, int device);
-EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
-                               int *status);
-EXPORT int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
+/* What tests/ptx/include does not declare. */
+DRIVER_API CUresult cuMemGetInfo(unsigned *free, unsigned *total);
+DRIVER_API CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr at, cuuint32_t value,
+                                           unsigned flags);
+DRIVER_API CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr of);
+DRIVER_API int cuTexRefSetMipmapLevelBias(void *texture, float bias);
+DRIVER_API int cuTexRefSetMipmapLevelClamp(void *texture, float least, float most);
 
 /* Numbers that no other function returns. */
 enum { QUERIED = 4001, QUERIED_PER_THREAD = 4002, WAITED = 4003, CREATED = 4004 };
 
-int cuInit(unsigned flags)
+CUresult cuInit(unsigned flags)
 {
-    return flags == 0 ? 0 : 1;
+    return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-int cuDriverGetVersion(int *version)
+CUresult cuDriverGetVersion(int *version)
 {
     *version = 13000;
-    return 0;
+    return CUDA_SUCCESS;
 }
 
-int cuMemGetInfo(unsigned *free, unsigned *total)
+CUresult cuMemGetInfo(unsigned *free, unsigned *total)
 {
     *free = 1;
     *total = 2;
-    return 0;
+    return CUDA_SUCCESS;
 }
 
-int cuMemGetInfo_v2(size_t *free, size_t *total)
+CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
     *free = (size_t)3 << 40;
     *total = (size_t)4 << 40;
-    return 0;
+    return CUDA_SUCCESS;
 }
 
-int cuStreamQuery(void *stream)
+CUresult cuStreamQuery(CUstream stream)
 {
     (void)stream;
-    return QUERIED;
+    return (CUresult)QUERIED;
 }
 
-int cuStreamQuery_ptsz(void *stream)
+CUresult cuStreamQuery_ptsz(CUstream stream)
 {
     (void)stream;
-    return QUERIED_PER_THREAD;
+    return (CUresult)QUERIED_PER_THREAD;
 }
 
-int cuStreamWaitValue32_v2(void *stream, address at, uint32_t value, unsigned flags)
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags)
 {
     (void)stream;
     (void)at;
     (void)value;
     (void)flags;
-    return WAITED;
+    return (CUresult)WAITED;
 }
 
-int cuIpcGetMemHandle(void *handle, address of)
+CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr of)
 {
-    return handle != NULL && of != 0 ? 0 : 1;
+    return handle != NULL && of != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 int cuTexRefSetMipmapLevelBias(void *texture, float bias)
@@ -95,37 +79,37 @@ int cuTexRefSetMipmapLevelClamp(void *texture, float least, float most)
 }
 
 /* A number in which each argument has a digit of its own. */
-int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned block_x,
-                   unsigned block_y, unsigned block_z, unsigned shared, void *stream,
-                   void **parameters, void **extra)
+CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned block_x,
+                        unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
+                        void **parameters, void **extra)
 {
-    return (int)(x + 10 * y + 100 * z + 1000 * block_x + 10000 * block_y + 100000 * block_z +
-                 1000000 * shared + (function != NULL ? 10000000 : 0) +
-                 (stream != NULL ? 20000000 : 0) + (parameters != NULL ? 40000000 : 0) +
-                 (extra != NULL ? 80000000 : 0));
+    return (CUresult)(x + 10 * y + 100 * z + 1000 * block_x + 10000 * block_y + 100000 * block_z +
+                      1000000 * shared + (function != NULL ? 10000000 : 0) +
+                      (stream != NULL ? 20000000 : 0) + (parameters != NULL ? 40000000 : 0) +
+                      (extra != NULL ? 80000000 : 0));
 }
 
-int cuDevicePrimaryCtxRetain(void **context, int device)
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     if (device < 0 || device > 1) {
-        return 101;
+        return CUDA_ERROR_INVALID_DEVICE;
     }
-    *context = (void *)(uintptr_t)(0x1000 + device);
-    return 0;
+    *context = (CUcontext)(uintptr_t)(0x1000 + device);
+    return CUDA_SUCCESS;
 }
 
-int cuDevicePrimaryCtxRelease_v2(int device)
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
     (void)device;
-    return 0;
+    return CUDA_SUCCESS;
 }
 
-int cuCtxCreate_v2(void **context, unsigned flags, int device)
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 {
     (void)context;
     (void)flags;
     (void)device;
-    return CREATED;
+    return (CUresult)CREATED;
 }
 
 /* What there is: since which version, and whether for per-thread default streams. */
@@ -152,14 +136,15 @@ static const struct {
 };
 
 /* The newest variant that is not newer than asked for; one per thread before one that is not. */
-int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
-                        int *status)
+CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *status)
 {
     int best = -1;
     int is_known = 0;
 
     for (int i = 0; i < (int)(sizeof(entries) / sizeof(entries[0])); i++) {
-        if (strcmp(entries[i].name, symbol) != 0 || (entries[i].is_per_thread && flags != 2)) {
+        if (strcmp(entries[i].name, symbol) != 0 ||
+            (entries[i].is_per_thread && flags != CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)) {
             continue;
         }
         is_known = 1;
@@ -172,14 +157,16 @@ int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64
     }
     *function = best < 0 ? NULL : entries[best].function;
     if (status != NULL) {
-        *status = best >= 0 ? 0 : is_known ? 2 : 1;
+        *status = best >= 0  ? CU_GET_PROC_ADDRESS_SUCCESS
+                  : is_known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                             : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     }
-    return best < 0 ? 500 : 0;
+    return best < 0 ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 
-int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags)
+CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
 {
-    int status;
+    CUdriverProcAddressQueryResult status;
 
     return cuGetProcAddress_v2(symbol, function, version, flags, &status);
 }
