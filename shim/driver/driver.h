@@ -1,6 +1,6 @@
 /*
  * Types and values of the CUDA driver's interface that the shim uses, written for it: nothing here
- * needs a toolkit. tests/shim/headers_check.c compares them with NVIDIA's where those are
+ * needs a toolkit. tests/shim/headers/headers_check.c compares them with NVIDIA's where those are
  * installed. The names of types are the driver's.
  */
 #ifndef CAPU_SHIM_DRIVER_H

@@ -1,7 +1,7 @@
 /*
  * The functions of cuBLAS and cuBLASLt that the shim wraps or calls, as lists, and their types as
- * far as they are used. tests/shim/blas_headers_check.c compares them with NVIDIA's headers where
- * those are installed. Handles and descriptions are opaque here.
+ * far as they are used. tests/shim/headers/blas_headers_check.c compares them with NVIDIA's headers
+ * where those are installed. Handles and descriptions are opaque here.
  */
 #ifndef CAPU_SHIM_BLAS_CALLS_H
 #define CAPU_SHIM_BLAS_CALLS_H

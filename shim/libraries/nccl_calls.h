@@ -1,5 +1,6 @@
 /* The functions of NCCL that the shim wraps, as a list, and their types as far as they are used.
-   tests/shim/signatures_check.cc compares them with NVIDIA's header where that is installed. */
+   tests/shim/headers/signatures_check.cc compares them with NVIDIA's header where that is
+   installed. */
 #ifndef CAPU_SHIM_NCCL_CALLS_H
 #define CAPU_SHIM_NCCL_CALLS_H
 

@@ -1,6 +1,7 @@
 /*
  * The functions of cuRAND that the shim wraps, as a list, and their types as far as they are used.
- * tests/shim/rand_headers_check.c compares them with NVIDIA's headers where those are installed.
+ * tests/shim/headers/rand_headers_check.c compares them with NVIDIA's headers where those are
+ * installed.
  */
 #ifndef CAPU_SHIM_RAND_CALLS_H
 #define CAPU_SHIM_RAND_CALLS_H

@@ -4,7 +4,7 @@
 # prints must be the same to the byte.
 set -u
 command=$1 libraries=$2 program=$3
-. "${0%/*}/within.bash"
+. "${0%/*}/../within.bash"
 
 measure "$program"
 [ "$peak" -eq 9363456 ] || fail "it allocates $peak bytes"

@@ -4,7 +4,7 @@
 # be the same to the byte.
 set -u
 command=$1 libraries=$2 program=$3
-. "${0%/*}/within.bash"
+. "${0%/*}/../within.bash"
 
 # sliced KERNEL PATTERN: what the report says of a kernel's slice.
 sliced() {

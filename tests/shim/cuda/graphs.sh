@@ -4,7 +4,7 @@
 # floor; plain, strict and guided. What they print must be the same to the byte.
 set -u
 command=$1 libraries=$2 program=$3 per_thread=$4
-. "${0%/*}/within.bash"
+. "${0%/*}/../within.bash"
 
 # fails BUDGET PATTERN WORD...: one run that fails, and a line that says why.
 fails() {

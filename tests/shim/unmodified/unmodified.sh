@@ -6,7 +6,7 @@
 set -u
 command=$1 libraries=$2 program=$3
 shift 3
-. "${0%/*}/within.bash"
+. "${0%/*}/../within.bash"
 
 # run_closed OPTION...: one run under the command, of closed kernels only.
 run_closed() {

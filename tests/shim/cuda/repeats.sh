@@ -5,7 +5,7 @@
 # prints must be the same to the byte, launches must be repeated, and only those that may be.
 set -u
 command=$1 libraries=$2 program=$3
-. "${0%/*}/within.bash"
+. "${0%/*}/../within.bash"
 export CAPUCHIN_WAIT_FOR_PLAN=1
 
 # checked LEAST [strict]: of the report, that so many launches were repeated, and what may be. Strict mode runs each of

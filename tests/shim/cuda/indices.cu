@@ -5,8 +5,8 @@
 //
 // Each case runs twice and keeps its memory; prints checksums of what it has computed, and all of
 // them again at the end.
-#include "tests/shim/traps_kernels.cuh"
-#include "tests/shim/traps_memory.cuh"
+#include "tests/shim/cuda/traps_kernels.cuh"
+#include "tests/shim/cuda/traps_memory.cuh"
 
 #include <cstdio>
 #include <cstdlib>

@@ -4,7 +4,7 @@
 # report names if that is more; plain, strict and guided, with iterations that begin anywhere. What they print must be the same to the byte.
 set -u
 command=$1 libraries=$2 program=$3 per_thread=$4
-. "${0%/*}/within.bash"
+. "${0%/*}/../within.bash"
 
 measure "$program"
 [ "$peak" -gt 2500000 ] || fail "it allocates $peak bytes"

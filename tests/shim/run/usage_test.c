@@ -149,7 +149,7 @@ START_TEST(test_missing_files)
            2, "--driver /nowhere/x: No such file");
     expect(SANITIZERS "LD_LIBRARY_PATH=" SHIM_FOLDER " " CAPUCHIN_COMMAND " run /bin/true", 2,
            "the driver that the library path leads to is libcapuchin-interpose.so itself");
-    expect(RUN "--driver " STUB " " PRODUCTS, 1,
+    expect(RUN "--driver " STUB_DRIVER " " PRODUCTS, 1,
            "capuchin: the CUDA driver has no function cuCtxGetCurrent, which runs under a budget "
            "need: it may be too old\n");
     ck_assert_ptr_nonnull(mkdtemp(folder));

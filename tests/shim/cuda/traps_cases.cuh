@@ -2,7 +2,7 @@
 #ifndef TRAPS_CASES_CUH
 #define TRAPS_CASES_CUH
 
-#include "tests/shim/traps_memory.cuh"
+#include "tests/shim/cuda/traps_memory.cuh"
 
 #include <cstring>
 

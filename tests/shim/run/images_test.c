@@ -245,21 +245,21 @@ START_TEST(test_static_library)
     char command[2048];
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        snprintf(command, sizeof(command), ALONE PRODUCTS " %s", parts[i]);
+        snprintf(command, sizeof(command), ALONE PRODUCTS_STATIC " %s", parts[i]);
         ck_assert_int_eq(run_command(command, alone), 0);
-        snprintf(command, sizeof(command), RUN "--budget 1MiB " PRODUCTS " %s", parts[i]);
+        snprintf(command, sizeof(command), RUN "--budget 1MiB " PRODUCTS_STATIC " %s", parts[i]);
         ck_assert_int_eq(run_command(command, output), 0);
         ck_assert_str_eq(output, alone);
     }
-    expect(RUN "--budget 1MiB --report /dev/stdout " PRODUCTS, 0,
+    expect(RUN "--budget 1MiB --report /dev/stdout " PRODUCTS_STATIC, 0,
            "kernel capuchin_gemm: open: machine code only, ");
     check_contains(output, "launches: 0 of closed kernels, 37 of open ones\n");
     ck_assert_ptr_null(strstr(output, "passed through"));
-    expect(RUN "--budget 272KiB " PRODUCTS, 1, "cublasSgemm_v2: error 13\n");
+    expect(RUN "--budget 272KiB " PRODUCTS_STATIC, 1, "cublasSgemm_v2: error 13\n");
     check_contains(output, " bytes are needed for the kernel capuchin_gemm, which is open: machine "
                            "code only; what to do: docs/unmodified.md\n");
-    expect(RUN "--budget 272KiB --trust-parameters " PRODUCTS, 0, "stream 1\n");
-    (void)run_command(ALONE PRODUCTS, alone);
+    expect(RUN "--budget 272KiB --trust-parameters " PRODUCTS_STATIC, 0, "stream 1\n");
+    (void)run_command(ALONE PRODUCTS_STATIC, alone);
     ck_assert_str_eq(output, alone);
 }
 END_TEST

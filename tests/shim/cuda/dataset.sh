@@ -4,7 +4,7 @@
 # guided and strict. What it prints must be the same to the byte, and its steps must follow plans once they are found.
 set -u
 command=$1 libraries=$2 program=$3
-. "${0%/*}/within.bash"
+. "${0%/*}/../within.bash"
 export CAPUCHIN_WAIT_FOR_PLAN=1
 
 measure "$program"

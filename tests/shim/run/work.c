@@ -3,7 +3,7 @@
  * prints what it computes, so that a run under a budget can be compared with one without.
  */
 #include "shim/driver/driver_calls.h"
-#include "tests/shim/nvtx.h"
+#include "tests/shim/run/nvtx.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -3,9 +3,9 @@
 //     graphs [CASE...]
 //
 // As traps.cu. Some cases need all memory, or have a test of their own, and run only if named.
-#include "tests/shim/traps_cases.cuh"
-#include "tests/shim/traps_kernels.cuh"
-#include "tests/shim/traps_memory.cuh"
+#include "tests/shim/cuda/traps_cases.cuh"
+#include "tests/shim/cuda/traps_kernels.cuh"
+#include "tests/shim/cuda/traps_memory.cuh"
 
 #include <cstdio>
 #include <cstring>
