@@ -1,12 +1,12 @@
 #!/bin/bash
-# usage: ports.sh BEFORE AFTER WORK-FOLDER SOURCE-FOLDER
+# usage: ports.sh WORK-FOLDER BEFORE AFTER SOURCE-FOLDER
 # Checks that the port of examples/ports changes fewer than 60 lines of the program, and that it prints the
 # same losses before and after: without a limit, and in half of the memory in passive, guided and strict mode.
 set -eu
 . "$(dirname "$0")/../support/numbers.sh"
-before=$1
-after=$2
-work=$3
+work=$1
+before=$2
+after=$3
 source=$4
 rm -rf "$work" && mkdir -p "$work"
 export CAPUCHIN_DEVICE=host CAPUCHIN_PAGE=4KiB CAPUCHIN_WAIT_FOR_PLAN=1

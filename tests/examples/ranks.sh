@@ -4,13 +4,13 @@
 # sizes of pieces, and with modes and budgets that differ per rank. A sample (support/effort.sh) has one run
 # of the first and of the last kind. Then ranks that do not fit together end, naming what differs.
 #
-# usage: ranks.sh RANKS-SCRIPT WORK-FOLDER FREE COUNT PROGRAM [OPTION...]
+# usage: ranks.sh WORK-FOLDER RANKS-SCRIPT FREE COUNT PROGRAM [OPTION...]
 # FREE is the budget of the run without a limit, as for budgets.sh.
 set -u
 . "$(dirname "$0")/../support/effort.sh"
 . "$(dirname "$0")/../support/numbers.sh"
-ranks=$1
-work=$2
+work=$1
+ranks=$2
 free=$3
 count=$4
 shift 4
