@@ -1,5 +1,5 @@
 /* cuBLAS and cuBLASLt over the test driver, each call compared with a loop in the same order. */
-#include "tests/ptx/include/cublas_types.h"
+#include "tests/ptx/include/cublaslt_types.h"
 #include "tests/support/suite.h"
 
 #include <math.h>

@@ -76,6 +76,7 @@ CUDART_REFUSED_CALLS(SAME_EXISTS)
 CUDART_TEXT_CALLS(SAME_TEXT)
 
 CUBLAS_VALUES(SAME_VALUE)
+CUBLAS_COMPUTE_TYPES(SAME_VALUE)
 typedef uint16_t __half; /* NVIDIA's functions of halves are for C++ */
 #define SAME_BLAS(name, parameters) extern cublasStatus_t name parameters;
 CUBLAS_CALLS(SAME_BLAS)

@@ -1,8 +1,36 @@
 /* cuBLASLt: products of matrices that are described by objects. */
 #include "tests/ptx/cublas/blas.h"
+#include "tests/ptx/include/cublaslt_types.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+struct cublasLtMatrixLayout {
+    cudaDataType type;
+    int32_t order; /* by columns, always */
+    uint64_t rows;
+    uint64_t columns;
+    int64_t ld;
+    int32_t count;
+    int64_t stride;
+};
+
+struct cublasLtMatmulDesc {
+    cublasComputeType_t compute;
+    cudaDataType scale;
+    uint32_t pointer_mode;
+    uint32_t transa;
+    uint32_t transb;
+    uint32_t epilogue;
+    const void *bias;
+    int32_t bias_type; /* negative: that of d */
+    void *aux;
+    int64_t aux_ld;
+};
+
+struct cublasLtMatmulPreference {
+    uint64_t words[8];
+};
 
 struct cublasLtContext {
     char unused;
