@@ -3,17 +3,20 @@
  *
  * Linear probing in a table that is at most half full. Removal shifts later entries back instead of
  * leaving markers, so that look-ups do not slow down with age. Making room is separate from
- * putting, so that callers can make it where they can still fail. Owned by the owner of the struct
- * around it.
+ * putting, so that callers can make it where they can still fail. Look-ups are inlined: every
+ * operand of every op is one. Owned by the owner of the struct around it.
  */
 #ifndef CAPU_BASE_TABLE_H
 #define CAPU_BASE_TABLE_H
+
+#include "base/hash.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define TABLE_NO_KEY UINT64_MAX /* never a key */
+#define TABLE_NONE SIZE_MAX     /* never an index */
 
 struct table_entry {
     uint64_t key;
@@ -23,9 +26,9 @@ struct table_entry {
 /* Zeroed: empty, without room. */
 struct table {
     struct table_entry *entries;
-    size_t capacity; /* a power of two, or 0 */
+    size_t capacity; /* 2^bits, or 0 */
     size_t count;
-    unsigned shift; /* 64 - log2(capacity) */
+    unsigned bits;
 };
 
 void table_finish(struct table *table);
@@ -33,13 +36,48 @@ void table_finish(struct table *table);
 /* Makes room for `count` keys in all. False: no host memory, nothing changed. */
 bool table_reserve(struct table *table, size_t count);
 
-/* Pre: there is room, and the key is not in the table. */
-void table_put(struct table *table, uint64_t key, uint64_t value);
-
-/* False, and *value untouched, if the key is not there. */
-bool table_get(const struct table *table, uint64_t key, uint64_t *value);
+/* Returns the index of the new entry. Pre: there is room, and the key is not in the table. */
+size_t table_put(struct table *table, uint64_t key, uint64_t value);
 
 /* A key that is not there is fine. */
 void table_remove(struct table *table, uint64_t key);
+
+/* The index of a key's entry, until room is made or a key removed; TABLE_NONE: it is not there. */
+static inline size_t table_index(const struct table *table, uint64_t key)
+{
+    size_t at;
+
+    if (table->count == 0 || key == TABLE_NO_KEY) {
+        return TABLE_NONE;
+    }
+    at = hash_place(key, table->bits);
+    while (table->entries[at].key != key) {
+        if (table->entries[at].key == TABLE_NO_KEY) {
+            return TABLE_NONE;
+        }
+        at = (at + 1) & (table->capacity - 1);
+    }
+    return at;
+}
+
+/* False, and *value untouched, if the key is not there. */
+static inline bool table_get(const struct table *table, uint64_t key, uint64_t *value)
+{
+    size_t at = table_index(table, key);
+
+    if (at == TABLE_NONE) {
+        return false;
+    }
+    *value = table->entries[at].value;
+    return true;
+}
+
+/* Hints that a key will soon be looked up: brings its place into the processor's cache. */
+static inline void table_expect(const struct table *table, uint64_t key)
+{
+    if (table->count > 0) {
+        __builtin_prefetch(&table->entries[hash_place(key, table->bits)]);
+    }
+}
 
 #endif

@@ -56,9 +56,11 @@ uint64_t exchange_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* FNV-1a. base/hash.h is part of libcapuchin, of which this library sees the public headers only.
+ */
 static uint64_t hash(const char *text)
 {
-    uint64_t value = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    uint64_t value = UINT64_C(0xcbf29ce484222325);
 
     for (; *text != '\0'; text++) {
         value = (value ^ (unsigned char)*text) * UINT64_C(0x100000001b3);

@@ -1,8 +1,11 @@
 /* The newest events of a program, see history.h. */
 #include "interpose/period/history.h"
 
-/* Odd, and without structure: 2^64 divided by the golden ratio. */
-#define BASE UINT64_C(0x9e3779b97f4a7c15)
+#include "base/hash.h"
+
+/* A rolling hash is a polynomial, so that the sum of a stretch is a difference; hash_mix cannot do
+   that. */
+#define BASE HASH_FACTOR
 
 void history_init(struct history *history)
 {

@@ -5,6 +5,9 @@
  * any length in one step. Two that differ are taken for equal with a chance of about one in 2^64 a
  * comparison.
  *
+ * Events with the same hash are linked, from the newest of their bucket on. That is not a table of
+ * base: it forgets the oldest event by overwriting it, and never allocates.
+ *
  * Owned by one thread. Its memory is constant, and only what is used of it is touched.
  */
 #ifndef CAPU_INTERPOSE_HISTORY_H

@@ -134,7 +134,7 @@ struct ptx_module {
     size_t initial_count, initial_capacity;
     struct ptx_function *functions;
     size_t function_count, function_capacity;
-    struct table names; /* hashes of names to variables */
+    struct table names; /* hash of a name, or a number after it if that is taken, to variable */
 };
 
 /*

@@ -1,34 +1,20 @@
 /* The PTX parser, see ptx.h: declarations of variables, parameters and registers. */
 #include "interpose/ptx/ptx_parser.h"
 
+#include "base/hash.h"
+
 #include <string.h>
-
-static uint64_t hash_of(struct span name)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-
-    for (uint32_t i = 0; i < name.length; i++) {
-        hash = (hash ^ (unsigned char)name.text[i]) * 0x100000001b3u;
-    }
-    return hash == TABLE_NO_KEY ? 0 : hash;
-}
-
-static uint64_t next_hash(uint64_t hash)
-{
-    return hash + 1 == TABLE_NO_KEY ? 0 : hash + 1;
-}
 
 bool parser_find_variable(const struct ptx_module *module, struct span name, uint32_t *index)
 {
-    uint64_t hash = hash_of(name);
+    uint64_t hash = hash_bytes(name.text, name.length);
     uint64_t value;
 
-    while (table_get(&module->names, hash, &value)) {
+    for (; table_get(&module->names, hash, &value); hash++) {
         if (span_is_same(module->variables[value].name, name)) {
             *index = (uint32_t)value;
             return true;
         }
-        hash = next_hash(hash);
     }
     return false;
 }
@@ -38,7 +24,7 @@ static void add_variable(struct parser *parser, const struct ptx_variable *added
 {
     struct ptx_module *module = parser->module;
     struct ptx_variable *variable;
-    uint64_t hash = hash_of(added->name);
+    uint64_t hash = hash_bytes(added->name.text, added->name.length);
     uint64_t value;
     uint32_t known;
 
@@ -59,7 +45,7 @@ static void add_variable(struct parser *parser, const struct ptx_variable *added
     }
     *variable = *added;
     while (table_get(&module->names, hash, &value)) {
-        hash = next_hash(hash);
+        hash++;
     }
     table_put(&module->names, hash, module->variable_count - 1);
 }

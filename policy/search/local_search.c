@@ -15,6 +15,7 @@
 #include "policy/search/local_search.h"
 
 #include "base/assert.h"
+#include "base/hash.h"
 #include "base/random.h"
 
 #include <stdlib.h>
@@ -69,12 +70,6 @@ static int compare_keys(const void *a, const void *b)
     return (left->index > right->index) - (left->index < right->index);
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-    return hash ^ (hash >> 29);
-}
-
 /* The class of a gap: tensors of the same size, made and used alike. */
 static uint64_t class_of(const struct local_search *local_search, uint32_t gap)
 {
@@ -82,11 +77,12 @@ static uint64_t class_of(const struct local_search *local_search, uint32_t gap)
     uint32_t tensor = lower_gap_tensor(local_search->lower, gap);
     uint32_t first = trace_index->first[tensor];
     const struct trace_op *op = &local_search->trace->ops[trace_index->op[first]];
-    uint64_t hash = mix(trace_index->rounded[tensor], lower_gap_rank(local_search->lower, gap));
+    uint64_t hash =
+        hash_mix(trace_index->rounded[tensor], lower_gap_rank(local_search->lower, gap));
 
-    hash = mix(hash, trace_index->first[tensor + 1] - first);
-    hash = mix(hash, op->read_count * 64 + op->write_count);
-    return mix(hash, (uint64_t)local_search->trace->tensors[tensor].kind);
+    hash = hash_mix(hash, trace_index->first[tensor + 1] - first);
+    hash = hash_mix(hash, op->read_count * 64 + op->write_count);
+    return hash_mix(hash, (uint64_t)local_search->trace->tensors[tensor].kind);
 }
 
 static capu_status list_open(struct local_search *local_search)

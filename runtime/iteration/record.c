@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/assert.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 
@@ -87,19 +88,18 @@ static bool is_site(const struct record_site *site, const struct call *call, con
 
 static uint64_t sign(const struct call *call)
 {
-    uint64_t signature = record_mix(0, (uintptr_t)call->run);
+    uint64_t signature = hash_mix(0, (uintptr_t)call->run);
 
-    signature = record_mix(signature, (uintptr_t)call->replay);
-    signature = record_mix(signature, call->key);
-    return record_mix(signature, (uint64_t)call->kind << 1 | call->is_replayable);
+    signature = hash_mix(signature, (uintptr_t)call->replay);
+    signature = hash_mix(signature, call->key);
+    return hash_mix(signature, (uint64_t)call->kind << 1 | call->is_replayable);
 }
 
 /* The site of a call. A site that is not found again is added a second time, which does no harm. */
 static uint32_t site_of(struct record *record, const struct call *call, const char *segment)
 {
-    uint64_t hash = ((uint64_t)(uintptr_t)call->run ^ call->key ^ (uint64_t)(uintptr_t)segment) *
-                    UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t *recent = &record->recent_sites[hash >> 56 & (RECORD_RECENT - 1)];
+    uint64_t key = (uintptr_t)call->run ^ call->key ^ (uintptr_t)segment;
+    uint32_t *recent = &record->recent_sites[hash_place(key, RECORD_RECENT_BITS)];
 
     if (*recent < record->site_count && is_site(&record->sites[*recent], call, segment)) {
         return *recent;

@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RECORD_RECENT = 256 };
+enum { RECORD_RECENT_BITS = 8 };
 
 /* What ops have in common besides their names. */
 struct record_site {
@@ -140,7 +140,7 @@ struct record {
     struct record_site *sites;
     size_t site_count;
     size_t site_capacity;
-    uint32_t recent_sites[RECORD_RECENT]; /* by hash; may be outdated */
+    uint32_t recent_sites[1 << RECORD_RECENT_BITS]; /* by hash; may be outdated */
     record_access *accesses;
     size_t access_count;
     size_t access_capacity;
@@ -229,20 +229,6 @@ uint32_t record_mark(const struct record *record, struct lane_position position)
 struct lane_position record_position(const struct record *record, uint32_t mark);
 
 enum { RECORD_ACCESS_TENSOR_BITS = 28 };
-
-/* Mixes a word into a signature: multiply and fold, as FNV-1a does byte by byte. */
-static inline uint64_t record_mix(uint64_t signature, uint64_t word)
-{
-    signature = (signature ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return signature ^ (signature >> 29);
-}
-
-/* Mixes two words. A signature is a chain of mixes, each of which waits for the one before; the
-   second word is multiplied beside the chain. */
-static inline uint64_t record_mix_two(uint64_t signature, uint64_t first, uint64_t second)
-{
-    return record_mix(signature, first ^ second * UINT64_C(0xd6e8feb86659fd93));
-}
 
 /* Whether the op fills in zeros known for long, so that the next iteration will not have it. */
 static inline bool record_is_once(const struct record *record, size_t op)

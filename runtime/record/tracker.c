@@ -1,5 +1,6 @@
 /* Recording iterations and completing their reports, see tracker.h. */
 #include "base/assert.h"
+#include "base/hash.h"
 #include "runtime/context/agent.h"
 #include "runtime/context/failure.h"
 #include "runtime/record/page_figures.h"
@@ -220,12 +221,12 @@ capu_status tracker_reserve(struct records *records, size_t access_count, size_t
 
 static uint64_t sign(uint64_t signature, const struct record_site *site, const struct call *call)
 {
-    signature = record_mix_two(signature, (uintptr_t)call->name, site->signature);
+    signature = hash_mix_two(signature, (uintptr_t)call->name, site->signature);
     for (size_t i = 0; i < call->operand_count; i++) {
         const capu_operand *operand = &call->operands[i];
 
-        signature = record_mix_two(signature, (uintptr_t)operand->address,
-                                   operand->bytes << 3 | operand->role);
+        signature = hash_mix_two(signature, (uintptr_t)operand->address,
+                                 operand->bytes << 3 | operand->role);
     }
     return signature;
 }
@@ -233,8 +234,8 @@ static uint64_t sign(uint64_t signature, const struct record_site *site, const s
 /* A plan is for tensors as they are: another one at the address needs another plan. */
 static uint64_t sign_access(uint64_t signature, const struct tensor *tensor, uint32_t role)
 {
-    return record_mix_two(signature, (uintptr_t)tensor->address,
-                          tensor->bytes << 4 | (uint64_t)tensor_is_managed(tensor) << 3 | role);
+    return hash_mix_two(signature, (uintptr_t)tensor->address,
+                        tensor->bytes << 4 | (uint64_t)tensor_is_managed(tensor) << 3 | role);
 }
 
 /* How long the active plan assumes that the op at hand takes, if the op is not timed; otherwise 0.

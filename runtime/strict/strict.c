@@ -1,6 +1,7 @@
 /* The steps of strict mode, see strict.h. */
 #include "runtime/strict/strict.h"
 
+#include "base/hash.h"
 #include "runtime/context/failure.h"
 #include "runtime/tensor/order.h"
 
@@ -187,11 +188,11 @@ capu_status strict_poison_again(struct strict *strict, const struct op *op, bool
     return status;
 }
 
-/* FNV-1a, by words: finds accidents, and need not withstand an attack. Words begin at multiples of
-   their size, as pages do, so the sum does not depend on which pages follow each other. */
+/* Words begin at multiples of their size, as pages do, so the sum does not depend on which pages
+   follow each other. */
 uint64_t strict_checksum(const struct strict *strict, const struct tensor *tensor)
 {
-    uint64_t sum = 14695981039346656037u;
+    uint64_t sum = 0;
     uint64_t here;
     uint64_t size;
 
@@ -207,7 +208,7 @@ uint64_t strict_checksum(const struct strict *strict, const struct tensor *tenso
             size = sizeof(word) - ((uintptr_t)tensor->address + done + at) % sizeof(word);
             size = size < left ? size : left;
             memcpy(&word, memory + at, (size_t)size);
-            sum = (sum ^ word) * 1099511628211u;
+            sum = hash_mix(sum, word);
         }
     }
     return sum;

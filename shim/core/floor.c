@@ -4,6 +4,7 @@
 #include "shim/driver/settings.h"
 
 #include "base/array.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,15 +36,12 @@ static struct {
    two accesses with the same 64-bit number, one may be missed. Cuts only make tensors smaller. */
 static bool is_remembered(const capu_operand *operands, size_t count)
 {
-    const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
     uint64_t number = needs.generation + 1;
     uint64_t *set;
 
     for (size_t i = 0; i < count; i++) {
-        number = (number ^ (uintptr_t)operands[i].address) * factor;
-        number = (number ^ number >> 32 ^ operands[i].bytes) * factor;
+        number = hash_mix_two(number, (uintptr_t)operands[i].address, operands[i].bytes);
     }
-    number ^= number >> 32;
     set = needs.remembered[number % REMEMBERED_SETS];
     for (size_t i = 0; i < REMEMBERED_EACH; i++) {
         if (set[i] == number) {

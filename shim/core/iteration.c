@@ -6,6 +6,7 @@
 #include "shim/driver/settings.h"
 
 #include "base/array.h"
+#include "base/hash.h"
 
 #include <regex.h>
 #include <time.h>
@@ -55,15 +56,9 @@ void iteration_wait_end(uint64_t begun_ns)
     }
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * UINT64_C(0xff51afd7ed558ccd);
-    return hash ^ (hash >> 32);
-}
-
 uint64_t iteration_mix_pointer(uint64_t pointers, uint64_t ordinal, uint64_t offset)
 {
-    return mix(mix(pointers + 1, ordinal), offset);
+    return hash_mix(hash_mix(pointers + 1, ordinal), offset);
 }
 
 bool iteration_is_loose(void)
@@ -73,7 +68,7 @@ bool iteration_is_loose(void)
 
 void iteration_add_pointers(uint64_t pointers)
 {
-    iterations.pointers = mix(iterations.pointers + 1, pointers);
+    iterations.pointers = hash_mix(iterations.pointers + 1, pointers);
 }
 
 void iteration_name_next(void)
@@ -201,7 +196,7 @@ static void begin(capu_context *context, const char *name)
 void iteration_event(capu_context *context, const char *name, enum period_kind kind)
 {
     struct period_event event = {
-        .hash = mix((uintptr_t)name, iterations.pointers),
+        .hash = hash_mix((uintptr_t)name, iterations.pointers),
         .kind = kind,
     };
 

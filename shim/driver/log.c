@@ -1,6 +1,7 @@
 /* Messages on standard error, see log.h. */
 #include "shim/driver/log.h"
 
+#include "base/hash.h"
 #include "base/printable.h"
 
 #include <errno.h>
@@ -20,12 +21,9 @@ static bool is_new(const char *line, size_t length)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static uint64_t hashes[REMEMBERED];
     static size_t count;
-    uint64_t hash = 1469598103934665603u; /* FNV-1a */
+    uint64_t hash = hash_bytes(line, length);
     bool is_known = false;
 
-    for (size_t i = 0; i < length; i++) {
-        hash = (hash ^ (unsigned char)line[i]) * 1099511628211u;
-    }
     (void)pthread_mutex_lock(&lock);
     for (size_t i = 0; i < count && i < REMEMBERED && !is_known; i++) {
         is_known = hashes[i] == hash;

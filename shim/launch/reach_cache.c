@@ -4,6 +4,8 @@
  */
 #include "shim/launch/reach_cache.h"
 
+#include "base/hash.h"
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,27 +18,6 @@ struct reach_entry {
     size_t key_bytes;
     unsigned char value[] __attribute__((aligned(16))); /* then the key */
 };
-
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * UINT64_C(0x9FB21C651E98DF25);
-    return hash ^ hash >> 32;
-}
-
-static uint64_t hash_of(const unsigned char *key, size_t bytes)
-{
-    uint64_t hash = bytes;
-    uint64_t word = 0;
-
-    for (; bytes >= sizeof(word); bytes -= sizeof(word), key += sizeof(word)) {
-        memcpy(&word, key, sizeof(word));
-        hash = mix(hash, word);
-    }
-    word = 0;
-    memcpy(&word, key, bytes);
-    hash = mix(hash, word);
-    return hash == TABLE_NO_KEY ? 0 : hash;
-}
 
 static const unsigned char *key_of(const struct reach_entry *entry)
 {
@@ -74,7 +55,7 @@ static struct reach_entry *entry_of(const struct reach_cache *cache, uint64_t ha
 
 void *reach_cache_get(struct reach_cache *cache, const void *key, size_t key_bytes)
 {
-    struct reach_entry *entry = entry_of(cache, hash_of(key, key_bytes));
+    struct reach_entry *entry = entry_of(cache, hash_bytes(key, key_bytes));
 
     if (entry == NULL || entry->key_bytes != key_bytes ||
         memcmp(key_of(entry), key, key_bytes) != 0) {
@@ -90,7 +71,7 @@ void *reach_cache_get(struct reach_cache *cache, const void *key, size_t key_byt
 void *reach_cache_put(struct reach_cache *cache, const void *key, size_t key_bytes,
                       size_t value_bytes)
 {
-    uint64_t hash = hash_of(key, key_bytes);
+    uint64_t hash = hash_bytes(key, key_bytes);
     struct reach_entry *entry = entry_of(cache, hash);
     size_t bytes = sizeof(*entry) + value_bytes + key_bytes;
 
