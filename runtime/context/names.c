@@ -1,13 +1,14 @@
 /*
  * Interned names, see names.h.
  *
- * A hash table with open addressing; nothing is ever removed, so it needs no deletion marks. In
- * front of it is a small cache keyed by the address of the caller's text: a program names its ops
- * with string constants, so the same address returns every iteration, and comparing one string
- * replaces checking the UTF-8 and hashing.
+ * A table leads from the hash of a text to its entry; of texts with the same hash, later ones have
+ * the numbers after it. In front of it is a small cache keyed by the address of the caller's text:
+ * a program names its ops with string constants, so the same address returns every iteration, and
+ * comparing one string replaces checking the UTF-8 and hashing.
  */
 #include "runtime/context/names.h"
 
+#include "base/hash.h"
 #include "base/utf8.h"
 
 #include <stdbool.h>
@@ -15,90 +16,37 @@
 #include <string.h>
 
 /* NAME_BYTES is the limit of trace files, see TRACE_NAME_MAX. */
-enum { FIRST_CAPACITY = 256, NAME_BYTES = 4096 };
+enum { NAME_BYTES = 4096 };
 
 struct name_entry {
-    uint64_t hash;
-    size_t length;
+    struct name_entry *next; /* of all of them */
     char text[];
 };
-
-/* FNV-1a, 64 bits. */
-static uint64_t hash_of(const char *text, size_t *length)
-{
-    uint64_t hash = 14695981039346656037u;
-    const char *at;
-
-    for (at = text; *at != '\0'; at++) {
-        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    }
-    *length = (size_t)(at - text);
-    return hash;
-}
-
-static size_t slot_of(const struct names *names, uint64_t hash, const char *text, size_t length)
-{
-    size_t slot = hash & (names->capacity - 1);
-
-    while (names->entries[slot] != NULL) {
-        const struct name_entry *entry = names->entries[slot];
-
-        if (entry->hash == hash && entry->length == length &&
-            memcmp(entry->text, text, length) == 0) {
-            break;
-        }
-        slot = (slot + 1) & (names->capacity - 1);
-    }
-    return slot;
-}
-
-static int grow(struct names *names)
-{
-    struct names larger = *names;
-
-    larger.count = 0;
-    larger.capacity = names->capacity == 0 ? FIRST_CAPACITY : names->capacity * 2;
-    larger.entries = calloc(larger.capacity, sizeof(struct name_entry *));
-    if (larger.entries == NULL) {
-        return -1;
-    }
-    for (size_t i = 0; i < names->capacity; i++) {
-        struct name_entry *entry = names->entries[i];
-
-        if (entry != NULL) {
-            larger.entries[slot_of(&larger, entry->hash, entry->text, entry->length)] = entry;
-            larger.count++;
-        }
-    }
-    free(names->entries);
-    *names = larger;
-    return 0;
-}
 
 static const char *intern(struct names *names, const char *text)
 {
     struct name_entry *entry;
-    uint64_t hash;
-    size_t length;
-    size_t slot;
+    size_t length = strlen(text);
+    uint64_t key = hash_bytes(text, length);
+    uint64_t value;
 
-    if (names->count * 2 >= names->capacity && grow(names) != 0) {
-        return NULL;
+    for (; table_get(&names->table, key, &value); key++) {
+        entry = (struct name_entry *)(uintptr_t)value;
+        if (strcmp(entry->text, text) == 0) {
+            return entry->text;
+        }
     }
-    hash = hash_of(text, &length);
-    slot = slot_of(names, hash, text, length);
-    if (names->entries[slot] != NULL) {
-        return names->entries[slot]->text;
+    if (!table_reserve(&names->table, names->table.count + 1)) {
+        return NULL;
     }
     entry = malloc(sizeof(*entry) + length + 1);
     if (entry == NULL) {
         return NULL;
     }
-    entry->hash = hash;
-    entry->length = length;
+    entry->next = names->newest;
     memcpy(entry->text, text, length + 1);
-    names->entries[slot] = entry;
-    names->count++;
+    names->newest = entry;
+    table_put(&names->table, key, (uintptr_t)entry);
     return entry->text;
 }
 
@@ -163,9 +111,7 @@ static const char *intern_copy(struct names *names, const char *text)
 
 static struct recent_name *recent_of(struct names *names, const char *text)
 {
-    uint64_t hash = (uint64_t)(uintptr_t)text * UINT64_C(11400714819323198485);
-
-    return &names->recent[hash >> 32 & (NAMES_RECENT - 1)];
+    return &names->recent[hash_place((uintptr_t)text, NAMES_RECENT_BITS)];
 }
 
 const char *names_intern(struct names *names, const char *text)
@@ -201,9 +147,12 @@ void names_mend(char *text)
 
 void names_finish(struct names *names)
 {
-    for (size_t i = 0; i < names->capacity; i++) {
-        free(names->entries[i]);
+    for (struct name_entry *entry = names->newest; entry != NULL;) {
+        struct name_entry *next = entry->next;
+
+        free(entry);
+        entry = next;
     }
-    free(names->entries);
+    table_finish(&names->table);
     *names = (struct names){0};
 }

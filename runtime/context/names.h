@@ -8,10 +8,9 @@
 #ifndef CAPU_RUNTIME_NAMES_H
 #define CAPU_RUNTIME_NAMES_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/table.h"
 
-enum { NAMES_RECENT = 64 };
+enum { NAMES_RECENT_BITS = 6 };
 
 struct name_entry;
 
@@ -22,10 +21,9 @@ struct recent_name {
 };
 
 struct names {
-    struct name_entry **entries; /* open addressing; NULL is empty */
-    size_t capacity;             /* a power of two */
-    size_t count;
-    struct recent_name recent[NAMES_RECENT]; /* cache by hashed address: ops repeat their names */
+    struct table table;                                /* hash of a text to its entry */
+    struct name_entry *newest;                         /* of the list of all entries */
+    struct recent_name recent[1 << NAMES_RECENT_BITS]; /* by address: ops repeat their names */
 };
 
 /* Returns the interned copy of `text` ("" for NULL), made fit for reports and traces: bytes that

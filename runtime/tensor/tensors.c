@@ -18,71 +18,62 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { FIRST_CAPACITY = 256 };
-
-/* A start address that is or was in use. Small, so that no slot crosses cache lines. */
-struct tensor_slot {
-    const void *address;   /* NULL: empty */
-    struct tensor *tensor; /* NULL: it was removed */
-};
-
-/* What a slot was before its tensor was removed. */
+/* What started at an address before its tensor was removed. */
 struct tensor_removed {
     bool is_removed;
     struct tensor *tensor; /* until it is forgotten; then NULL */
     const char *name;      /* its name, interned; NULL: it had none */
 };
 
-/* Addresses are multiples of 256, and of large ones of the device's page; Fibonacci hashing spreads
-   them over the highest bits. */
-static size_t home_of(const struct tensors *tensors, const void *address)
-{
-    return (size_t)(((uint64_t)(uintptr_t)address * 11400714819323198485u) >>
-                    (__builtin_clzll(tensors->capacity) + 1));
-}
-
-static size_t slot_of(const struct tensors *tensors, const void *address)
-{
-    size_t mask = tensors->capacity - 1;
-    size_t slot = home_of(tensors, address);
-
-    while (tensors->slots[slot].address != NULL && tensors->slots[slot].address != address) {
-        slot = (slot + 1) & mask;
-    }
-    return slot;
-}
-
 static void free_tables(struct tensors *tensors)
 {
-    free(tensors->slots);
+    table_finish(&tensors->starts);
     free(tensors->removed);
     free(tensors->inside);
 }
 
-/* Doubles the table. Keeps the addresses of removed tensors, so that a double free can be named. */
-static capu_status grow(struct tensors *tensors)
+/* Makes room for another start. Keeps those of removed tensors, so that a double free can be named.
+ */
+static capu_status reserve(struct tensors *tensors)
 {
+    const struct table *starts = &tensors->starts;
     struct tensors larger = *tensors;
 
-    larger.capacity = tensors->capacity == 0 ? FIRST_CAPACITY : tensors->capacity * 2;
-    larger.slots = calloc(larger.capacity, sizeof(*larger.slots));
-    larger.removed = calloc(larger.capacity, sizeof(*larger.removed));
-    larger.inside = calloc(larger.capacity, sizeof(*larger.inside)); /* it fills again */
-    if (larger.slots == NULL || larger.removed == NULL || larger.inside == NULL) {
+    if (starts->count < starts->capacity / 2) {
+        return CAPU_OK;
+    }
+    larger.starts = (struct table){0};
+    larger.removed = NULL;
+    larger.inside = NULL;
+    if (table_reserve(&larger.starts, starts->count + 1)) {
+        larger.removed = calloc(larger.starts.capacity, sizeof(*larger.removed));
+        larger.inside = calloc(larger.starts.capacity, sizeof(*larger.inside)); /* it fills again */
+    }
+    if (larger.removed == NULL || larger.inside == NULL) {
         free_tables(&larger);
         return CAPU_NO_HOST_MEMORY;
     }
-    for (size_t i = 0; i < tensors->capacity; i++) {
-        if (tensors->slots[i].address != NULL) {
-            size_t slot = slot_of(&larger, tensors->slots[i].address);
+    for (size_t i = 0; i < starts->capacity; i++) {
+        struct table_entry entry = starts->entries[i];
 
-            larger.slots[slot] = tensors->slots[i];
-            larger.removed[slot] = tensors->removed[i];
+        if (entry.key != TABLE_NO_KEY) {
+            larger.removed[table_put(&larger.starts, entry.key, entry.value)] = tensors->removed[i];
         }
     }
     free_tables(tensors);
     *tensors = larger;
     return CAPU_OK;
+}
+
+/* Where its start is among all starts; TABLE_NONE: nothing has ever started there. */
+static size_t index_of(const struct tensors *tensors, const struct tensor *tensor)
+{
+    return table_index(&tensors->starts, (uintptr_t)tensor->address);
+}
+
+static void set_start(struct tensors *tensors, size_t at, struct tensor *tensor)
+{
+    tensors->starts.entries[at].value = (uintptr_t)tensor;
 }
 
 /* Orders tensors by address. Tensors that overlap compare equal, so a key of one byte finds the
@@ -100,35 +91,31 @@ static int compare(const void *left, const void *right)
 
 capu_status tensors_add(struct tensors *tensors, struct tensor *tensor)
 {
-    size_t slot;
+    capu_status status = reserve(tensors);
+    size_t at;
 
-    if (tensors->count * 2 >= tensors->capacity) {
-        capu_status status = grow(tensors);
-
-        if (status != CAPU_OK) {
-            return status;
-        }
+    if (status != CAPU_OK) {
+        return status;
     }
     if (tsearch(tensor, &tensors->tree, compare) == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    slot = slot_of(tensors, tensor->address);
-    if (tensors->slots[slot].address == NULL) {
-        tensors->slots[slot].address = tensor->address;
-        tensors->count++;
+    at = index_of(tensors, tensor);
+    if (at == TABLE_NONE) {
+        at = table_put(&tensors->starts, (uintptr_t)tensor->address, 0);
     }
-    tensors->slots[slot].tensor = tensor;
-    tensors->removed[slot] = (struct tensor_removed){0};
+    set_start(tensors, at, tensor);
+    tensors->removed[at] = (struct tensor_removed){0};
     tensors->live_count++;
     return CAPU_OK;
 }
 
 void tensors_remove(struct tensors *tensors, struct tensor *tensor)
 {
-    size_t slot = slot_of(tensors, tensor->address);
+    size_t at = index_of(tensors, tensor);
 
-    tensors->slots[slot].tensor = NULL;
-    tensors->removed[slot] =
+    set_start(tensors, at, NULL);
+    tensors->removed[at] =
         (struct tensor_removed){.is_removed = true, .tensor = tensor, .name = tensor->name};
     tdelete(tensor, &tensors->tree, compare);
     tensors->live_count--;
@@ -140,19 +127,15 @@ void tensors_replace(struct tensors *tensors, struct tensor *old, struct tensor 
 
     ASSERT(old->address == tensor->address);
     *node = tensor;
-    tensors->slots[slot_of(tensors, old->address)].tensor = tensor;
+    set_start(tensors, index_of(tensors, old), tensor);
 }
 
 /* What was at a start address before; NULL: no tensor ever, or it is still there. */
 static struct tensor_removed *find_removed(const struct tensors *tensors, const void *address)
 {
-    struct tensor_removed *removed;
+    size_t at = table_index(&tensors->starts, (uintptr_t)address);
 
-    if (address == NULL || tensors->capacity == 0) {
-        return NULL;
-    }
-    removed = &tensors->removed[slot_of(tensors, address)];
-    return removed->is_removed ? removed : NULL;
+    return at != TABLE_NONE && tensors->removed[at].is_removed ? &tensors->removed[at] : NULL;
 }
 
 void tensors_forget(struct tensors *tensors, const struct tensor *tensor)
@@ -174,7 +157,15 @@ struct tensor *tensors_find_freed(const struct tensors *tensors, const void *add
 /* The tensor that starts at an address; NULL: none does now. */
 static struct tensor *find_start(const struct tensors *tensors, const void *start)
 {
-    return tensors->slots[slot_of(tensors, start)].tensor;
+    uint64_t value = 0;
+
+    (void)table_get(&tensors->starts, (uintptr_t)start, &value);
+    return (struct tensor *)(uintptr_t)value;
+}
+
+static struct tensor_inside *inside_of(const struct tensors *tensors, const void *address)
+{
+    return &tensors->inside[hash_place((uintptr_t)address, tensors->starts.bits)];
 }
 
 /* The tensor that contains an address which is not the start of one. Not inlined, so that the
@@ -183,7 +174,7 @@ static __attribute__((noinline)) struct tensor *find_around(const struct tensors
                                                             const void *address)
 {
     const struct tensor key = {.address = (void *)(uintptr_t)address, .bytes = 1};
-    struct tensor_inside *inside = &tensors->inside[home_of(tensors, address)];
+    struct tensor_inside *inside = inside_of(tensors, address);
     struct tensor *const *found;
 
     if (inside->address == address) {
@@ -203,32 +194,29 @@ static __attribute__((noinline)) struct tensor *find_around(const struct tensors
 
 struct tensor *tensors_find(const struct tensors *tensors, const void *address)
 {
-    struct tensor *tensor;
+    struct tensor *tensor = find_start(tensors, address);
 
-    if (address == NULL || tensors->capacity == 0) {
-        return NULL;
+    if (tensor != NULL || address == NULL || tensors->live_count == 0) {
+        return tensor;
     }
-    tensor = find_start(tensors, address);
-    return tensor != NULL ? tensor : find_around(tensors, address);
+    return find_around(tensors, address);
 }
 
 void tensors_expect(const struct tensors *tensors, const void *address)
 {
-    if (tensors->capacity > 0) {
-        __builtin_prefetch(&tensors->slots[home_of(tensors, address)]);
-    }
+    table_expect(&tensors->starts, (uintptr_t)address);
 }
 
 void tensors_expect_inside(const struct tensors *tensors, const void *address)
 {
-    if (tensors->capacity > 0 && find_start(tensors, address) == NULL) {
-        __builtin_prefetch(&tensors->inside[home_of(tensors, address)]);
+    if (tensors->live_count > 0 && find_start(tensors, address) == NULL) {
+        __builtin_prefetch(inside_of(tensors, address));
     }
 }
 
 void tensors_fetch(const struct tensors *tensors, const void *start)
 {
-    const struct tensor *tensor = tensors->capacity > 0 ? find_start(tensors, start) : NULL;
+    const struct tensor *tensor = find_start(tensors, start);
 
     for (size_t offset = 0; tensor != NULL && offset < offsetof(struct tensor, residency);
          offset += CACHE_LINE_BYTES) {

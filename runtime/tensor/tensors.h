@@ -4,6 +4,7 @@
 #ifndef CAPU_RUNTIME_TENSORS_H
 #define CAPU_RUNTIME_TENSORS_H
 
+#include "base/table.h"
 #include "runtime/tensor/tensor.h"
 
 /* An address inside a tensor that was looked up lately, and where that tensor started. */
@@ -13,11 +14,9 @@ struct tensor_inside {
 };
 
 struct tensors {
-    struct tensor_slot *slots;      /* open addressing by start address */
-    struct tensor_removed *removed; /* one per slot */
-    struct tensor_inside *inside;   /* cache by hashed address, as large as `slots` */
-    size_t capacity;                /* a power of two */
-    size_t count;                   /* used slots, removed ones included */
+    struct table starts;            /* each start there ever was: to its tensor, or NULL */
+    struct tensor_removed *removed; /* one per entry of `starts` */
+    struct tensor_inside *inside;   /* cache by address, as large as `starts` */
     size_t live_count;              /* tensors */
     void *tree;                     /* tsearch by address, for interior addresses */
 };

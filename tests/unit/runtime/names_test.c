@@ -21,7 +21,7 @@ START_TEST(equal_texts_are_one_name)
         ck_assert_ptr_eq(names_intern(&names, text), kept[i]);
         ck_assert_str_eq(kept[i], text);
     }
-    ck_assert_uint_eq(names.count, 2000);
+    ck_assert_uint_eq(names.table.count, 2000);
     ck_assert_str_eq(names_intern(&names, NULL), "");
     names_finish(&names);
     names_finish(&names);
@@ -61,7 +61,7 @@ START_TEST(a_text_may_change_at_its_address)
         ck_assert_str_eq(name, strcmp(wanted, "a\xff") == 0 ? "a?" : wanted);
         ck_assert_ptr_ne(name, text);
     }
-    ck_assert_uint_eq(names.count, 5);
+    ck_assert_uint_eq(names.table.count, 5);
     names_finish(&names);
 }
 END_TEST

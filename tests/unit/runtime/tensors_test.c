@@ -96,7 +96,7 @@ START_TEST(a_freed_address_is_remembered_until_reused)
     ck_assert_ptr_null(tensors_find_freed(&tensors, old->address));
     ck_assert(tensors_was_freed(&tensors, old->address));
     ck_assert_str_eq(tensors_freed_name(&tensors, old->address), "old");
-    ck_assert_uint_eq(tensors.count, 1);
+    ck_assert_uint_eq(tensors.starts.count, 1);
 
     /* A new tensor got the address before the old one was forgotten: it stays findable. */
     young = added(&tensors, 1, 2, 0);
@@ -105,7 +105,7 @@ START_TEST(a_freed_address_is_remembered_until_reused)
     ck_assert_ptr_null(tensors_find_freed(&tensors, young->address));
     tensors_forget(&tensors, old);
     ck_assert_ptr_eq(tensors_find(&tensors, young->address), young);
-    ck_assert_uint_eq(tensors.count, 1);
+    ck_assert_uint_eq(tensors.starts.count, 1);
     tensors_finish(&tensors);
     free(old);
     free(young);
@@ -273,7 +273,7 @@ static void shadow_compare_all(struct shadow *shadow)
     tensors_each(&shadow->tensors, visit, &walk);
     ck_assert_uint_eq(walk.count, shadow->live);
     ck_assert_uint_eq(shadow->tensors.live_count, shadow->live);
-    ck_assert_uint_eq(shadow->tensors.count, shadow->used);
+    ck_assert_uint_eq(shadow->tensors.starts.count, shadow->used);
     for (size_t unit = 0; unit < UNITS; unit++) {
         shadow_compare(shadow, unit, 0);
         shadow_compare(shadow, unit, UNIT - 1);
