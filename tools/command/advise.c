@@ -3,8 +3,6 @@
 #include "tools/command/commands.h"
 
 #include "tools/options/arguments.h"
-#include "tools/output/exit_code.h"
-#include "tools/output/human.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
 #include "tools/output/say.h"

@@ -1,9 +1,9 @@
-/* Prints the account of an iteration, see explain_print.h. */
-#include "tools/command/explain_print.h"
+/* Prints the account of an iteration, see explain.h. */
+#include "tools/command/explain.h"
 
 #include "base/printable.h"
-#include "tools/output/human.h"
-#include "tools/report/plan_changes.h"
+#include "tools/output/say.h"
+#include "tools/report/account.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,10 +5,10 @@
  * takes by itself, without waiting for others, says which one is the slowest, and where it spends
  * more than the one that waits most says why: memory, or its ops.
  */
-#include "tools/command/explain_ranks.h"
+#include "tools/command/explain.h"
 
 #include "base/printable.h"
-#include "tools/output/human.h"
+#include "tools/output/say.h"
 #include "tools/report/rank_reports.h"
 
 #include <inttypes.h>

@@ -4,7 +4,6 @@
 #include "base/printable.h"
 #include "interpose/image/binary.h"
 #include "tools/options/arguments.h"
-#include "tools/output/exit_code.h"
 #include "tools/output/output.h"
 #include "tools/output/say.h"
 

@@ -3,8 +3,8 @@
 
 #include "models/hardware.h"
 #include "tools/options/arguments.h"
-#include "tools/output/exit_code.h"
 #include "tools/output/output.h"
+#include "tools/output/say.h"
 
 #include <argp.h>
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 /* capuchin: plans and simulates training iterations. Dispatch to the subcommands. */
 #include "tools/command/commands.h"
 
-#include "tools/output/exit_code.h"
 #include "tools/output/say.h"
 
 #include "capuchin/version.h"

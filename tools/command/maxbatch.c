@@ -5,8 +5,6 @@
 #include "base/printable.h"
 #include "models/largest.h"
 #include "tools/options/zoo_options.h"
-#include "tools/output/exit_code.h"
-#include "tools/output/human.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
 #include "tools/output/say.h"

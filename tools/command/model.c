@@ -2,8 +2,6 @@
 #include "tools/command/commands.h"
 
 #include "tools/options/zoo_options.h"
-#include "tools/output/exit_code.h"
-#include "tools/output/human.h"
 #include "tools/output/output.h"
 #include "tools/output/say.h"
 #include "tools/predict/subject.h"

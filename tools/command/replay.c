@@ -5,14 +5,12 @@
 #include "base/printable.h"
 #include "models/driver.h"
 #include "tools/options/arguments.h"
-#include "tools/output/exit_code.h"
-#include "tools/output/human.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
 #include "tools/output/say.h"
 #include "tools/page/page.h"
 #include "tools/predict/subject.h"
-#include "tools/report/report_timeline.h"
+#include "tools/report/report_file.h"
 
 #include "capuchin/capuchin.h"
 

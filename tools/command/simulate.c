@@ -3,11 +3,9 @@
 #include "tools/command/commands.h"
 
 #include "tools/options/arguments.h"
-#include "tools/output/exit_code.h"
-#include "tools/output/human.h"
 #include "tools/output/output.h"
 #include "tools/output/say.h"
-#include "tools/page/page_plan.h"
+#include "tools/page/page.h"
 #include "tools/predict/subject.h"
 #include "tools/view/timeline_export.h"
 #include "tools/view/view.h"

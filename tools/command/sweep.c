@@ -2,12 +2,11 @@
 #include "tools/command/commands.h"
 
 #include "tools/options/arguments.h"
-#include "tools/output/exit_code.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
 #include "tools/output/say.h"
 #include "tools/page/page.h"
-#include "tools/predict/curves.h"
+#include "tools/predict/predict.h"
 #include "tools/predict/subject.h"
 
 #include <jansson.h>

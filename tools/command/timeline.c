@@ -3,12 +3,10 @@
 #include "tools/command/commands.h"
 
 #include "tools/options/arguments.h"
-#include "tools/output/exit_code.h"
 #include "tools/output/output.h"
 #include "tools/output/say.h"
 #include "tools/predict/subject.h"
 #include "tools/report/report_file.h"
-#include "tools/report/report_timeline.h"
 
 #include "policy/model/validate.h"
 

@@ -2,7 +2,6 @@
 #include "tools/command/commands.h"
 
 #include "tools/options/arguments.h"
-#include "tools/output/exit_code.h"
 #include "tools/output/output.h"
 #include "tools/output/say.h"
 #include "tools/top/top_screen.h"

@@ -2,7 +2,7 @@
 #include "tools/output/html.h"
 
 #include "base/printable.h"
-#include "tools/output/human.h"
+#include "tools/output/say.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -9,12 +9,13 @@
 #ifndef CAPU_TOOLS_PAGE_H
 #define CAPU_TOOLS_PAGE_H
 
-#include <stdbool.h>
-
-#include "tools/predict/curves.h"
+#include "policy/format/plan.h"
+#include "tools/predict/predict.h"
 #include "tools/predict/subject.h"
 #include "tools/report/account.h"
 #include "tools/view/view.h"
+
+#include <stdbool.h>
 
 /* What a page is about. NULL: the page does not have it, and says how to get it. Nothing is kept.
  */
@@ -36,5 +37,15 @@ bool page_write(const char *path, const struct page *page);
 
 /* Whether the command was built with what pages need. */
 bool page_is_possible(void);
+
+/* A page about a plan: what its simulation shows. */
+
+/* Adds the view of the plan to the page, and writes it. Pre: the index of the page's subject is for
+   the plan's page size, and the plan is valid for it. False: an error has been printed. */
+bool page_write_plan(const char *path, struct page *page, const struct plan *plan);
+
+/* The simulation of the plan in a file, for a page about a run that followed it. False: an error
+   has been printed, and the view is zeroed. The caller finishes it. */
+bool page_load_plan(struct view *view, const struct subject *subject, const char *path);
 
 #endif

@@ -1,8 +1,7 @@
 /* The budget curve of a page: what budgets cost, no plan being cheaper than the bound. */
-#include "tools/page/page_sections.h"
 
 #include "tools/page/page_parts.h"
-#include "tools/predict/curves.h"
+#include "tools/predict/predict.h"
 
 #include <inttypes.h>
 

@@ -2,7 +2,6 @@
  * The head of a page: four numbers, a sentence, and the one thing to do next. A report says what
  * was measured, a plan what is to be expected, and a comparison what budgets there are.
  */
-#include "tools/page/page_sections.h"
 
 #include "tools/page/page_parts.h"
 #include "tools/report/remedies.h"

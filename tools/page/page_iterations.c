@@ -5,7 +5,6 @@
  * stretch of equal length gives its fastest and its slowest iteration, besides those that left
  * their plan or installed one, as long as there is room, so that no outlier is lost.
  */
-#include "tools/page/page_sections.h"
 
 #include "tools/page/page_parts.h"
 

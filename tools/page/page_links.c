@@ -1,6 +1,5 @@
 /* The two directions of the link, from views: when it was busy, and at which rate. Planned and
    measured copies are shown together, but never added up. */
-#include "tools/page/page_sections.h"
 
 #include "tools/page/page_parts.h"
 

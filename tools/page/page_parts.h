@@ -1,4 +1,4 @@
-/* What the sections of a page consist of. */
+/* The sections of a page, and what they consist of. */
 #ifndef CAPU_TOOLS_PAGE_PARTS_H
 #define CAPU_TOOLS_PAGE_PARTS_H
 
@@ -17,5 +17,15 @@ void page_picture(struct html *html, const char *id, const char *label);
 const struct view *page_view(const struct page *page);
 /* How to get a view, in a page without one. */
 void page_put_missing(struct html *html);
+
+/* The sections. Each appends an HTML section; page.c says in which order. */
+void page_head(struct html *html, const struct page *page);
+void page_memory(struct html *html, const struct page *page);
+void page_tensors(struct html *html, const struct page *page);
+void page_links(struct html *html, const struct page *page);
+void page_map(struct html *html, const struct page *page);
+void page_budgets(struct html *html, const struct page *page);
+void page_predictions(struct html *html, const struct page *page);
+void page_iterations(struct html *html, const struct page *page);
 
 #endif

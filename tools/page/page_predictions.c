@@ -5,7 +5,6 @@
  * Ops are matched by their numbers, copies by tensor, direction and order. That means something
  * only if both views are of the same ops and tensors, so this is checked first.
  */
-#include "tools/page/page_sections.h"
 
 #include "tools/page/page_parts.h"
 

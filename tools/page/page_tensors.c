@@ -1,5 +1,4 @@
 /* Tensors over time, from a view: where each one is, those that compute waited for first. */
-#include "tools/page/page_sections.h"
 
 #include "tools/page/page_parts.h"
 

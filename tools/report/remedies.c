@@ -2,8 +2,8 @@
 #include "tools/report/remedies.h"
 
 #include "base/printable.h"
-#include "tools/output/human.h"
-#include "tools/report/plan_changes.h"
+#include "tools/output/say.h"
+#include "tools/report/account.h"
 
 #include <inttypes.h>
 #include <string.h>

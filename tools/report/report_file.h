@@ -5,14 +5,14 @@
 #ifndef CAPU_TOOLS_REPORT_FILE_H
 #define CAPU_TOOLS_REPORT_FILE_H
 
-#include <jansson.h>
+#include "capuchin/report.h"
+#include "tools/view/timeline_export.h"
+#include "tools/view/view.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "capuchin/report.h"
-#include "tools/view/view.h"
 
 /* The counters of an iteration. Its evictions can be many, so they are read again on request. */
 struct reported {
@@ -61,5 +61,14 @@ static inline bool report_file_has_view(const struct reported *iteration)
    error has been printed, and the view is zeroed. The caller finishes it. */
 bool report_file_view(const struct report_file *file, const struct reported *iteration,
                       struct view *view);
+
+/* The measured iterations of a report file as a timeline. */
+
+/* Adds all iterations, one after the other, or only one (`number` not 0). Those without a timeline
+   are shown by their time alone; what happened between iterations is not known and not shown.
+   *last_ns is when the last one with a timeline begins. False: an error has been printed; none that
+   is to be added has a timeline, or one cannot be read. */
+bool report_timeline_add(const struct report_file *file, uint64_t number,
+                         struct timeline_export *export, uint64_t *last_ns);
 
 #endif

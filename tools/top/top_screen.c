@@ -1,7 +1,6 @@
 /* The screen of `capuchin top`: the lines of top_view, as many as fit, and keys to move in them. */
 #include "tools/top/top_screen.h"
 
-#include "tools/output/exit_code.h"
 #include "tools/output/say.h"
 
 #if CAPUCHIN_HAVE_NCURSES

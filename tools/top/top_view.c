@@ -2,7 +2,7 @@
 #include "tools/top/top_view.h"
 
 #include "base/printable.h"
-#include "tools/output/human.h"
+#include "tools/output/say.h"
 
 #include <inttypes.h>
 #include <stdio.h>
