@@ -42,7 +42,7 @@ bool flow_walk_instruction(struct flow_transfer *transfer);
 /* Adds what the branch at the end of a block depends on. */
 bool flow_depend_on_branch(const struct flow *flow, uint32_t block, struct flow_value *value);
 
-/* flow_slots.c */
+/* flow_definitions.c */
 
 /* Where an operand points, if it is a parameter or a register that points into one. */
 struct flow_place flow_place_of(const struct flow *flow, const struct ptx_operand *operand);
@@ -57,7 +57,7 @@ const struct ptx_operand *flow_whole_of(const struct flow *flow,
                                         const struct ptx_instruction *instruction);
 capu_status flow_list_slots(struct flow *flow);
 
-/* flow_definitions.c; the last needs values. */
+/* The same file; the last needs values. */
 
 bool flow_has_result(enum effect effect);
 capu_status flow_count_definitions(struct flow *flow);

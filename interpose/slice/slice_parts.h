@@ -79,7 +79,7 @@ void slice_clear_all(const struct slicer *slicer);
 /* Lists the registers of slicer->all, results included. */
 void slice_list_registers(const struct slicer *slicer);
 
-/* slice_bridge.c */
+/* The same file. */
 
 /* Finds the bridges of all branches whose outcome is unknown; bars the others. Errors:
    NO_HOST_MEMORY. */
