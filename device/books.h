@@ -41,7 +41,7 @@ struct reservation {
     size_t mapped_count;
     uint64_t *slots; /* a page's number and RESERVATION_MAPPED, RESERVATION_FIRST as well where a
                         map call began; RESERVATION_HOLE */
-    struct fault_trap *trap; /* the owner's: host_guard.c; NULL: none */
+    struct fault_trap *trap; /* the owner's: host_memory.c; NULL: none */
     uint64_t lead_bytes;     /* the owner's: cuda_memory.c */
 };
 /* Zero, so that slots come from calloc and a large range takes memory only where it was mapped. */

@@ -1,7 +1,7 @@
 /*
  * The inside of the cuda device, shared by its files: cuda.c (table, creation), cuda_error.c (what
  * calls answered), cuda_memory.c (pages, ranges, mappings), cuda_host.c (pinned memory),
- * cuda_stream.c (streams, events, work) and cuda_graph.c (captures and graphs).
+ * cuda_stream.c (streams, events, work, captures and graphs).
  *
  * They include CUDA's headers, or those of tests/fake_cudart, which declare the same. Calls go from
  * cuda.c to the others and from all of them to cuda_error.c, never back.
@@ -158,7 +158,7 @@ capu_status cuda_fill(struct device *device, capu_stream stream, void *to, unsig
                       uint64_t bytes);
 capu_status cuda_run(struct device *device, capu_stream stream, const struct device_work *work);
 
-/* cuda_graph.c */
+/* cuda_stream.c: captures and graphs */
 capu_status cuda_capture_begin(struct device *device, capu_stream stream);
 capu_status cuda_capture_end(struct device *device, capu_stream stream, struct device_graph **graph,
                              bool *is_updated);

@@ -1,8 +1,8 @@
 /*
- * The inside of the host device, shared by its five files: host.c (table, creation), host_memory.c
- * (pages, ranges, mappings), host_guard.c (what work may touch), host_stream.c (streams and their
- * work) and host_event.c (events). Calls go from host.c to the others, from host_event.c to
- * host_stream.c, and from there and from host_memory.c to host_guard.c, never back.
+ * The inside of the host device, shared by its three files: host.c (table, creation, events),
+ * host_memory.c (pages, ranges, mappings, and what work may touch) and host_stream.c (streams and
+ * their work). Calls go from host.c to the others, and from host_stream.c to host_memory.c, never
+ * back.
  */
 #ifndef CAPU_DEVICE_HOST_H
 #define CAPU_DEVICE_HOST_H
@@ -23,7 +23,7 @@ struct host_link {
         free_at_ns; /* guarded by lock: when the copies started so far will have passed the link */
 };
 
-/* See host_guard.c. */
+/* See host_memory.c. */
 struct host_guard {
     char *view; /* the whole memory file, mapped once more; NULL: not guarded */
     const struct device_grant *grants; /* the caller's; what is open */
@@ -94,7 +94,7 @@ capu_status host_unmap(struct device *device, void *address, size_t count);
 /* Unreserves all addresses. */
 void host_memory_finish(struct host_device *host);
 
-/* host_guard.c: the slots of the table, */
+/* The same file, what work may touch: the slots of the table, */
 capu_status host_guard(struct device *device);
 capu_status host_open(struct device *device, const struct device_grant *grants, size_t count);
 capu_status host_close(struct device *device, struct device_faults *faults);
@@ -137,7 +137,7 @@ capu_status host_stream_push_notice(struct host_stream *stream, host_stream_noti
 capu_status host_stream_push_follow(struct host_stream *stream, struct host_stream *other,
                                     uint64_t number);
 
-/* host_event.c */
+/* host.c: events */
 capu_status host_event_create(struct device *device, bool with_timing, struct device_event **event);
 void host_event_destroy(struct device *device, struct device_event *event);
 capu_status host_event_record(struct device *device, struct device_event *event,

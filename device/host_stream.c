@@ -2,7 +2,7 @@
  * The host device's streams.
  *
  * A stream is a thread with a ring of items. Items are numbered from 1, and `done` is the number of
- * the last one that has finished. An event is therefore only a stream and a number (host_event.c),
+ * the last one that has finished. An event is therefore only a stream and a number (host.c),
  * and following an event is an item that waits until the other stream's `done` reaches its number.
  *
  * A destroyed stream keeps its struct until the device is destroyed. When the struct is used again,
