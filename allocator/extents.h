@@ -3,8 +3,8 @@
  *
  * The space consists of regions that are added over time. Extents, taken or free, cover each region
  * without gaps, and two free neighbours are always merged. An extent never crosses from one region
- * into another, even if the regions touch. A take chooses the best fit, or nearly (bins.h). Every
- * call costs about the same with a hundred and with a hundred thousand extents.
+ * into another, even if the regions touch. A take chooses the best fit, or nearly (see extents.c).
+ * Every call costs about the same with a hundred and with a hundred thousand extents.
  *
  * Sizes and addresses are multiples of the unit. Giving back needs no memory and cannot fail: a
  * take reserves the records that its give will need. Owned, or protected by a lock, by the owner of
