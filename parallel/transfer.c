@@ -7,10 +7,59 @@
  */
 #include "parallel/transfer.h"
 
+#include "capuchin/parallel.h"
 #include "parallel/exchange.h"
-#include "parallel/sum.h"
 
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+
+/* Sums of the numbers of all ranks, in the order of the ranks. Elements may lie at any address, so
+   they are copied. */
+
+#define SUM(name_, type_, wide_)                                                                 \
+    static void name_(unsigned char *to, const void *const *parts, int ranks, size_t count)      \
+    {                                                                                            \
+        for (size_t i = 0; i < count; i++) {                                                     \
+            type_ sum;                                                                           \
+            type_ next;                                                                          \
+                                                                                                 \
+            memcpy(&sum, (const unsigned char *)parts[0] + i * sizeof(sum), sizeof(sum));        \
+            for (int r = 1; r < ranks; r++) {                                                    \
+                memcpy(&next, (const unsigned char *)parts[r] + i * sizeof(next), sizeof(next)); \
+                sum = (type_)((wide_)sum + (wide_)next);                                         \
+            }                                                                                    \
+            memcpy(to + i * sizeof(sum), &sum, sizeof(sum));                                     \
+        }                                                                                        \
+    }
+
+SUM(sum_f32, float, float)
+SUM(sum_f64, double, double)
+SUM(sum_i32, int32_t, uint32_t)
+SUM(sum_i64, int64_t, uint64_t)
+
+/*
+ * Stores ((x0 + x1) + x2) + ... at `to` for each of `count` elements. The numbers of rank r are at
+ * parts[r], aligned in no way; one of them may be `to` itself. Each sum is rounded to the element's
+ * type; integers wrap around. `type` is a capu_parallel_type other than BYTE.
+ */
+static void sum_ranks(void *to, const void *const *parts, int ranks, size_t count, uint32_t type)
+{
+    switch (type) {
+    case CAPU_PARALLEL_F32:
+        sum_f32(to, parts, ranks, count);
+        break;
+    case CAPU_PARALLEL_F64:
+        sum_f64(to, parts, ranks, count);
+        break;
+    case CAPU_PARALLEL_I32:
+        sum_i32(to, parts, ranks, count);
+        break;
+    default:
+        sum_i64(to, parts, ranks, count);
+        break;
+    }
+}
 
 enum { ALIGNMENT = 8 };
 

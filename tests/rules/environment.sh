@@ -7,6 +7,6 @@ cd "$1" || exit 2
 
 found=$(grep -rnE --include='*.[ch]' '(^|[^_[:alnum:]])(secure_)?getenv *\(' \
     base device allocator policy runtime interpose shim parallel |
-    grep -vE '^(base/environment\.[ch]|(runtime/context/config|parallel/startup|shim/driver/settings)\.c):|getenv\("CAPUCHIN_DEVICE"\)')
+    grep -vE '^(base/environment\.[ch]|(runtime/context/config|parallel/group|shim/driver/settings)\.c):|getenv\("CAPUCHIN_DEVICE"\)')
 [ -z "$found" ] || echo "$found"
 [ -z "$found" ]
