@@ -115,12 +115,13 @@ capu_status plan_add_run(struct plan *plan, uint32_t first, uint32_t count);
 /* "evict" and so on. A constant. */
 const char *action_kind_name(enum action_kind kind);
 
-/* plan_write.c: appends the plan as JSON lines. Errors: INVALID (the name is not UTF-8),
+/* Appends the plan as JSON lines. Errors: INVALID (the name is not UTF-8),
    NO_HOST_MEMORY. */
 capu_status plan_write(const struct plan *plan, struct string_buffer *text,
                        struct error_text *error);
 
-/* plan_read.c: as trace_read and trace_load. */
+/* As trace_read and trace_load. The fields of each line are checked; whether the plan fits a trace
+   is checked by validate.c. */
 capu_status plan_read(struct plan *plan, const char *file, const char *data, size_t length,
                       struct error_text *error);
 capu_status plan_load(struct plan *plan, const char *path, struct error_text *error);

@@ -1,7 +1,6 @@
 /* Internals of the lowering, shared by lower.c (the index and the loop), lower_begin.c and
-   lower_walk.c (one walk), lower_chain.c (replay chains), lower_queue.c (victims and due copies),
-   lower_cost.c (prices of replays) and lower_state.c (what all of them call). Owned by one thread.
-   */
+   lower_walk.c (one walk), lower_chain.c (replay chains and their prices) and lower_state.c (what
+   all of them call: victims and due copies, too). Owned by one thread. */
 #ifndef CAPU_POLICY_LOWER_STATE_H
 #define CAPU_POLICY_LOWER_STATE_H
 
@@ -203,7 +202,7 @@ void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns);
 /* Is there room on the host for a copy of it? */
 bool lower_fits_host(const struct lower *lower, uint32_t tensor);
 
-/* lower_queue.c */
+/* lower_state.c: victims and due copies */
 void lower_push_victim(struct lower *lower, uint32_t tensor, uint32_t now);
 void lower_heap_push(struct lower *lower, struct victim victim);
 /* Pre: there is one. */

@@ -6,7 +6,7 @@
  * leads of its prefetches, with and without saves. Where dead tensors
  * may be worth keeping for replays, some starts also decide about those (virtual_reads.h). Where
  * what is swapped over the border is missing when the iteration begins, a copy of a start has it
- * return earlier (hybrid_returns.c).
+ * return earlier (hybrid_scan.c).
  *
  * Improvement. Every start is improved for a while, since prices lead to different local optima;
  * then the best one gets the rest of the work, and the others in turn when it gains no more. Ruin
@@ -26,8 +26,8 @@
  * budget. Where the places of all starts cost much, another one begins with the plan that copies
  * most, which can always be placed, and keeps what its pages allow (hybrid_frugal.c). Effort is
  * counted in ops walked over, not in seconds: plans do not depend on the machine. This file has the
- * ladder; hybrid_rung.c searches one rung; hybrid_scan.c, hybrid_returns.c, hybrid_frugal.c and
- * hybrid_improve.c are its phases.
+ * ladder; hybrid_rung.c searches one rung; hybrid_scan.c, hybrid_frugal.c and hybrid_improve.c are
+ * its phases.
  */
 #include "policy/search/planner_shared.h"
 

@@ -3,9 +3,220 @@
  * The right lead and the use of saves depend on how busy the links are, which is known only after
  * lowering; a few variants are cheaper than a model of that.
  */
+#include "policy/model/timeline.h"
 #include "policy/search/hybrid_state.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/*
+ * Returns before the border, in planner hybrid. Where parameters are swapped, the links are often
+ * busy when an iteration begins, and idle when it ends, while memory is emptiest. The greedy prices
+ * the gap across the border as a whole; here some of those swaps are turned into returns, chosen by
+ * the timeline of the finished plan: what is fetched before the ops that wait in the first half of
+ * the iteration, in this order, until their copies take as long as the waits, and twice and half as
+ * much, and all of it. What makes the iteration faster is kept.
+ */
+
+/* The choice is made again so often while it gains something. */
+#define ROUNDS_MAX 3
+
+/* What could return, in the order in which it is fetched. */
+struct returning {
+    uint32_t *gaps;
+    uint64_t *ends_ns; /* what all copies up to this one take together */
+    uint32_t count;    /* up to the last op that waits */
+    uint64_t waited_ns;
+};
+
+/* The gap of the tensor that crosses the border; TRACE_INDEX_NONE: it cannot return. */
+static uint32_t border_gap(const struct search *search, uint32_t tensor)
+{
+    const struct trace_index *trace_index = search->planning->request->trace_index;
+    uint32_t last = trace_index->first[tensor + 1] - 1;
+
+    return trace_index->trace->tensors[tensor].persistent &&
+                   lower_can_return(search->planning->lower, last)
+               ? last
+               : TRACE_INDEX_NONE;
+}
+
+/* Is there a tensor that may start on the host? Decisions of another planner's plan are unknown. */
+static bool can_gain(const struct search *search)
+{
+    bool result = false;
+
+    for (uint32_t i = 0; search->best_ns != UINT64_MAX && i < search->best.action_count; i++) {
+        const struct plan_action *action = &search->best.actions[i];
+
+        result = result || (action->kind == ACTION_PREFETCH && search->options.limit_bytes > 0 &&
+                            border_gap(search, action->tensor) != TRACE_INDEX_NONE);
+    }
+    return result;
+}
+
+/* What is first fetched before an op that waits, in order. */
+static void list_returning(const struct hybrid *hybrid, const struct timeline *timeline,
+                           uint8_t *seen, struct returning *returning)
+{
+    const struct trace_index *trace_index = hybrid->planning->request->trace_index;
+    uint64_t copied_ns = 0;
+    uint32_t listed = 0;
+
+    for (uint32_t i = 0; i < timeline->record_count; i++) {
+        const struct timeline_record *record = &timeline->records[i];
+        uint32_t subject = record->item.subject;
+        uint32_t gap;
+
+        if (record->item.point > trace_index->trace->op_count / 2) {
+            break;
+        }
+        if (item_is_run(&record->item) && record->span.wait == WAIT_TENSOR && listed > 0) {
+            returning->waited_ns += record->span.start - record->span.idle_from;
+            returning->count = listed;
+        }
+        if (item_is_run(&record->item) || seen[subject]) {
+            continue;
+        }
+        seen[subject] = 1;
+        gap = border_gap(hybrid->search, subject);
+        if (record->item.kind == ACTION_PREFETCH && gap != TRACE_INDEX_NONE) {
+            copied_ns += record->span.end - record->span.start;
+            returning->gaps[listed] = gap;
+            returning->ends_ns[listed++] = copied_ns;
+        }
+    }
+}
+
+/* Up to where their copies take this long. */
+static uint32_t count_until(const struct returning *returning, uint64_t ns)
+{
+    uint32_t count = 1;
+
+    while (count < returning->count && returning->ends_ns[count - 1] < ns) {
+        count++;
+    }
+    return count;
+}
+
+/* The first so many return. */
+static capu_status try_first(struct hybrid *hybrid, const struct returning *returning,
+                             uint32_t count)
+{
+    struct search *search = hybrid->search;
+    struct lower_options options = search->options;
+    uint64_t ns;
+
+    memcpy(hybrid->decisions, search->decisions, lower_gap_count(hybrid->planning->lower));
+    for (uint32_t i = 0; i < count; i++) {
+        hybrid->decisions[returning->gaps[i]] = DECIDE_RETURN;
+    }
+    options.cutoff_ns = search->best_ns;
+    return search_try(search, hybrid->decisions, &options, &ns);
+}
+
+/* One round: the best of the four sets. */
+static capu_status try_sets(struct hybrid *hybrid, const struct returning *returning)
+{
+    uint64_t waited_ns = returning->waited_ns;
+    uint32_t counts[] = {count_until(returning, waited_ns), count_until(returning, waited_ns / 2),
+                         count_until(returning, waited_ns * 2), returning->count};
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; status == CAPU_OK && i < sizeof(counts) / sizeof(counts[0]); i++) {
+        bool is_new = returning->count > 0;
+
+        for (size_t j = 0; j < i; j++) {
+            is_new = is_new && counts[j] != counts[i];
+        }
+        if (is_new) {
+            status = try_first(hybrid, returning, counts[i]);
+        }
+    }
+    return status;
+}
+
+static capu_status try_round(struct hybrid *hybrid)
+{
+    struct planning *planning = hybrid->planning;
+    const struct trace_index *trace_index = planning->request->trace_index;
+    size_t tensors = (size_t)trace_index->trace->tensor_count + 1;
+    struct returning returning = {.gaps = malloc(tensors * sizeof(*returning.gaps)),
+                                  .ends_ns = malloc(tensors * sizeof(*returning.ends_ns))};
+    uint8_t *seen = calloc(tensors, 1);
+    struct timeline timeline = {0};
+    capu_status status = CAPU_NO_HOST_MEMORY;
+
+    if (returning.gaps != NULL && returning.ends_ns != NULL && seen != NULL) {
+        status = timeline_init(&timeline, trace_index, &hybrid->search->best, planning->machine,
+                               true, NULL);
+    }
+    if (status == CAPU_OK) {
+        list_returning(hybrid, &timeline, seen, &returning);
+        status = try_sets(hybrid, &returning);
+    }
+    timeline_finish(&timeline);
+    free(returning.gaps);
+    free(returning.ends_ns);
+    free(seen);
+    return status;
+}
+
+static capu_status try_returns(struct hybrid *hybrid)
+{
+    struct search *search = hybrid->search;
+    uint64_t before = UINT64_MAX;
+    capu_status status = CAPU_OK;
+    for (uint32_t round = 0; status == CAPU_OK && round < ROUNDS_MAX && search->best_ns < before &&
+                             !search_should_stop(search);
+         round++) {
+        before = search->best_ns;
+        status = try_round(hybrid);
+        search->has_returns |= search->best_ns < before;
+    }
+    return status;
+}
+
+/* A copy of the start, with returns where they gain something. */
+static capu_status copy_with_returns(struct hybrid *hybrid, const struct search *start,
+                                     struct search *copy)
+{
+    struct lower_options options = start->options;
+    capu_status status = search_init(copy, hybrid->planning);
+    uint64_t ns;
+
+    copy->floor_ns = start->floor_ns;
+    copy->is_unplaced = start->is_unplaced;
+    copy->has_virtual = start->has_virtual;
+    hybrid_select(hybrid, copy);
+    if (status == CAPU_OK) {
+        options.cutoff_ns = 0;
+        status = search_try(copy, start->decisions, &options, &ns);
+    }
+    return status == CAPU_OK ? try_returns(hybrid) : status;
+}
+
+capu_status hybrid_scan_returns(struct hybrid *hybrid)
+{
+    uint32_t starts = hybrid->start_count;
+    struct search *best = &hybrid->starts[starts];
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; status == CAPU_OK && i < starts; i++) {
+        struct search copy = {0};
+
+        if (can_gain(&hybrid->starts[i])) {
+            status = copy_with_returns(hybrid, &hybrid->starts[i], &copy);
+        }
+        if (copy.has_returns && (!best->has_returns || copy.best_ns < best->best_ns)) {
+            hybrid->start_count = starts + 1;
+            hybrid->kinds[starts] = hybrid->kinds[i];
+            search_swap(&copy, best);
+        }
+        search_finish(&copy);
+    }
+    return status;
+}
 
 #define ABSORB_MAX 3
 

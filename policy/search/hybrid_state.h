@@ -1,5 +1,5 @@
 /* Internals of planner hybrid, shared by hybrid.c (the ladder of budgets), hybrid_rung.c (one of
-   them), hybrid_scan.c, hybrid_returns.c, hybrid_frugal.c and hybrid_improve.c (its phases). */
+   them), hybrid_scan.c, hybrid_frugal.c and hybrid_improve.c (its phases). */
 #ifndef CAPU_POLICY_HYBRID_STATE_H
 #define CAPU_POLICY_HYBRID_STATE_H
 
@@ -75,7 +75,7 @@ capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind);
 /* Plans forced evictions as swaps, so that they are prefetched. */
 capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns);
 
-/* hybrid_returns.c: adds a start, where that is faster: the best copy of a start in which tensors
+/* hybrid_scan.c: adds a start, where that is faster: the best copy of a start in which tensors
    return before the iteration ends. */
 capu_status hybrid_scan_returns(struct hybrid *hybrid);
 
