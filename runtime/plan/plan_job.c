@@ -129,8 +129,8 @@ static capu_status run_planner(struct plan_job *job, struct planner_request *req
 {
     capu_status status = planner_run(job->planner, request, plan, &job->error);
 
-    if (status == CAPU_UNSUPPORTED && request->place && !job->must_place && !job->has_placed &&
-        !should_stop(job)) {
+    if (status == CAPU_UNSUPPORTED && request->place && job->places != PLACES_REQUIRED &&
+        !job->has_placed && !should_stop(job)) {
         request->place = false;
         status = planner_run(job->planner, request, plan, &job->error);
     }
@@ -148,7 +148,7 @@ static capu_status make_plan(struct plan_job *job, enum planner_effort effort)
         .budget_bytes = job->budget_bytes,
         .host_bytes = job->host_bytes,
         .effort = effort,
-        .place = !job->is_unplaced,
+        .place = job->places != PLACES_NONE,
         .apart_bytes = job->apart_bytes,
         .preserve = job->preserve,
         .freed = job->freed,
@@ -317,7 +317,7 @@ static capu_status fill(struct plans *plans, const struct record *record, bool k
     job->page_bytes = pages_bytes_each(plans->memory->pages);
     others = other_pages(plans, record) * job->page_bytes;
     job->apart_bytes = job->budget_bytes > others ? job->budget_bytes - others : 0;
-    job->is_unplaced = plans->places_nothing;
+    job->places = plans->places_nothing ? PLACES_NONE : PLACES_TRIED;
     job->wants_text = plans->settings->config.plan_path != NULL;
     job->found_ns = UINT64_MAX;
     job->started_ns = monotonic_now_ns();
@@ -369,8 +369,11 @@ capu_status plan_job_start(struct plans *plans, const struct record *record, boo
     }
     status = fill(plans, record, keeps_contents, job);
     if (status == CAPU_OK && old != NULL) {
-        job->must_place = !old->guide->is_unplaced;
-        job->is_unplaced = job->is_unplaced || old->guide->is_unplaced; /* none were found before */
+        if (old->guide->is_unplaced) {
+            job->places = PLACES_NONE; /* none were found before */
+        } else if (job->places == PLACES_TRIED) {
+            job->places = PLACES_REQUIRED;
+        }
         take_seen_times(job, old, link);
     }
     job->is_staged = old == NULL && plans->settings->config.wait_for_plan == 0;

@@ -26,6 +26,13 @@
 struct agent_task;
 struct plans;
 
+/* Whether the tensors of the plan get pages of their own. */
+enum plan_job_places {
+    PLACES_TRIED,    /* if such a plan is found */
+    PLACES_REQUIRED, /* no other plan will do: the one it is to improve on has them */
+    PLACES_NONE,     /* such a plan is not looked for */
+};
+
 struct plan_job {
     struct trace trace;
     const struct trace_index *trace_index; /* of it, while the worker plans */
@@ -41,9 +48,8 @@ struct plan_job {
     enum preserve preserve;
     uint32_t *freed; /* per tensor of the trace, as planner_request wants it */
     uint64_t page_bytes;
-    bool must_place;  /* the plan it is to improve on is placed */
-    bool is_unplaced; /* no placement is tried */
-    bool wants_text;  /* the plan as a file, too */
+    enum plan_job_places places;
+    bool wants_text; /* the plan as a file, too */
     bool is_staged;
     bool has_placed;     /* the newest plan that was handed over has places */
     uint64_t started_ns; /* by the monotonic clock */
