@@ -51,13 +51,14 @@ static void allocate_index(struct lower *lower)
     lower->means = block(lower, operands, 1);
     lower->latest = block(lower, operands, sizeof(*lower->latest));
     lower->saves = block(lower, operands, 1);
-    lower->stack = block(lower, operands + lower->trace->tensor_count, sizeof(*lower->stack));
-    lower->op_stamp = block(lower, ops, sizeof(*lower->op_stamp));
-    lower->chain = block(lower, ops, sizeof(*lower->chain));
-    lower->chain_reads = block(lower, operands, sizeof(*lower->chain_reads));
-    lower->chain_bytes = block(lower, ops, sizeof(*lower->chain_bytes));
+    lower->search.stack =
+        block(lower, operands + lower->trace->tensor_count, sizeof(*lower->search.stack));
+    lower->search.op_stamp = block(lower, ops, sizeof(*lower->search.op_stamp));
+    lower->chain.ops = block(lower, ops, sizeof(*lower->chain.ops));
+    lower->chain.reads = block(lower, operands, sizeof(*lower->chain.reads));
+    lower->chain.bytes = block(lower, ops, sizeof(*lower->chain.bytes));
     lower->base = block(lower, ops + 1, sizeof(*lower->base));
-    lower->due_head = block(lower, ops + 1, sizeof(*lower->due_head));
+    lower->due.head = block(lower, ops + 1, sizeof(*lower->due.head));
     lower->virtual_head = block(lower, ops, sizeof(*lower->virtual_head));
     lower->virtual_next = block(lower, operands, sizeof(*lower->virtual_next));
     lower->reached = block(lower, operands, 1);
@@ -73,14 +74,14 @@ static void allocate_state(struct lower *lower)
 {
     size_t tensors = lower->trace->tensor_count;
 
-    lower->tensor_stamp = block(lower, tensors, sizeof(*lower->tensor_stamp));
+    lower->search.tensor_stamp = block(lower, tensors, sizeof(*lower->search.tensor_stamp));
     lower->tensors = block(lower, tensors, sizeof(*lower->tensors));
-    lower->stash = block(lower, tensors, sizeof(*lower->stash));
+    lower->victims.stash = block(lower, tensors, sizeof(*lower->victims.stash));
     lower->changed = block(lower, tensors, sizeof(*lower->changed));
-    lower->chain_fetch = block(lower, tensors, sizeof(*lower->chain_fetch));
-    lower->chain_last = block(lower, tensors, sizeof(*lower->chain_last));
-    lower->chain_state = block(lower, tensors, 1);
-    lower->chain_tensors = block(lower, tensors, sizeof(*lower->chain_tensors));
+    lower->chain.fetch = block(lower, tensors, sizeof(*lower->chain.fetch));
+    lower->chain.last = block(lower, tensors, sizeof(*lower->chain.last));
+    lower->chain.state = block(lower, tensors, 1);
+    lower->chain.tensors = block(lower, tensors, sizeof(*lower->chain.tensors));
 }
 
 static uint32_t first_or_none(const struct trace_index *trace_index, uint32_t tensor)
@@ -153,7 +154,7 @@ static void index_legality(struct lower *lower)
 {
     const struct trace_index *trace_index = lower->trace_index;
     const struct trace *trace = lower->trace;
-    uint32_t *cursor = lower->chain_last; /* free outside a walk */
+    uint32_t *cursor = lower->chain.last; /* free outside a walk */
     uint32_t *changed = lower->changed;   /* the op of its next change */
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
@@ -196,7 +197,7 @@ capu_status lower_create(const struct trace_index *trace_index, const struct mac
     if (status == CAPU_OK) {
         status = segment_tree_init(&lower->tree, trace_index->trace->op_count + 1);
     }
-    lower->has_failed = !bits_init(&lower->due_ops, (size_t)lower->trace->op_count + 1);
+    lower->has_failed = !bits_init(&lower->due.ops, (size_t)lower->trace->op_count + 1);
     allocate_index(lower);
     allocate_state(lower);
     if (status != CAPU_OK || lower->has_failed) {
@@ -251,11 +252,11 @@ void lower_destroy(struct lower *lower)
     for (uint32_t i = 0; i < lower->block_count; i++) {
         free(lower->blocks[i]);
     }
-    bits_finish(&lower->due_ops);
-    free(lower->victims);
-    free(lower->out_spans.list);
-    free(lower->in_spans.list);
-    free(lower->draining.list);
+    bits_finish(&lower->due.ops);
+    free(lower->victims.heap);
+    free(lower->copies.out.list);
+    free(lower->copies.in.list);
+    free(lower->copies.draining.list);
     clock_finish(&lower->clock);
     segment_tree_finish(&lower->tree);
     free(lower);

@@ -263,10 +263,10 @@ static void begin_lists(struct lower *lower)
 {
     uint32_t ops = lower->trace->op_count;
 
-    bits_clear(&lower->due_ops);
-    lower->due_head[ops] = NO_OP;
+    bits_clear(&lower->due.ops);
+    lower->due.head[ops] = NO_OP;
     for (uint32_t k = 0; k < ops; k++) {
-        lower->due_head[k] = NO_OP;
+        lower->due.head[k] = NO_OP;
         lower->result.profile[k] = 0;
         lower->result.replays[k] = 0;
     }
@@ -285,18 +285,18 @@ void lower_begin(struct lower *lower)
     uint64_t limit = lower->options.is_soft ? SOFT_POOL : lower->options.limit_bytes;
 
     memset(lower->forced, 0, lower->slot_count);
-    memset(lower->chain_reads, 0, lower->slot_count * sizeof(*lower->chain_reads));
+    memset(lower->chain.reads, 0, lower->slot_count * sizeof(*lower->chain.reads));
     lower->status = CAPU_OK;
     lower->has_given_up = false;
     lower->has_returns = false;
     lower->held = 0;
     lower->host_held = 0;
-    lower->victim_count = 0;
-    lower->out_spans.count = 0;
-    lower->in_spans.count = 0;
-    lower->draining_first = 0;
-    lower->draining.count = 0;
-    lower->draining_bytes = 0;
+    lower->victims.count = 0;
+    lower->copies.out.count = 0;
+    lower->copies.in.count = 0;
+    lower->copies.draining_first = 0;
+    lower->copies.draining.count = 0;
+    lower->copies.draining_bytes = 0;
     find_means(lower);
     begin_tensors(lower);
     fill_tree(lower);

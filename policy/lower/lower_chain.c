@@ -93,7 +93,7 @@ static uint32_t follow_input(struct lower *lower, struct following *following, u
     if (end > at && decisions != NULL && decisions[there] == DECIDE_SWAP) {
         following->cost += following->is_wary ? lower->clock.in_ns[lower->gap_tensor[there]] : 0;
     } else if (end > at && following->is_taken) {
-        lower->chain_reads[there]++;
+        lower->chain.reads[there]++;
     }
     return TRACE_INDEX_NONE;
 }
@@ -112,21 +112,21 @@ static bool follow(struct lower *lower, uint32_t gap, struct following *followin
     uint32_t depth = 1;
     uint32_t visited = 0;
 
-    lower->stack[0] = gap;
+    lower->search.stack[0] = gap;
     while (depth > 0) {
-        uint32_t maker = lower->gap_maker[lower->stack[--depth]];
+        uint32_t maker = lower->gap_maker[lower->search.stack[--depth]];
         const struct trace_op *op;
 
         if (maker == NO_OP || !trace->ops[maker].replayable || lower->until[maker] < at) {
             return false;
         }
-        if (lower->op_stamp[maker] == stamp) {
+        if (lower->search.op_stamp[maker] == stamp) {
             continue;
         }
         if (++visited > CHAIN_MAX) {
             return false;
         }
-        lower->op_stamp[maker] = stamp;
+        lower->search.op_stamp[maker] = stamp;
         op = &trace->ops[maker];
         if (decisions == NULL || lower->result.replays[maker] == 0 || (visited == 1 && is_again)) {
             following->cost += op->ns;
@@ -136,17 +136,17 @@ static bool follow(struct lower *lower, uint32_t gap, struct following *followin
             uint32_t there;
 
             if (trace->tensors[r].persistent || !trace->tensors[r].managed ||
-                lower->tensor_stamp[r] == stamp) {
+                lower->search.tensor_stamp[r] == stamp) {
                 continue;
             }
-            lower->tensor_stamp[r] = stamp;
+            lower->search.tensor_stamp[r] = stamp;
             there = gap_at(lower, r, at, decisions != NULL);
             if (there == TRACE_INDEX_NONE) {
                 return false;
             }
             there = follow_input(lower, following, there, at);
             if (there != TRACE_INDEX_NONE) {
-                lower->stack[depth++] = there;
+                lower->search.stack[depth++] = there;
             }
         }
     }
@@ -194,7 +194,7 @@ void lower_note_drop(struct lower *lower, const uint8_t *decisions, uint32_t gap
 uint32_t lower_chain_reads(const struct lower *lower, uint32_t gap)
 {
     ASSERT(gap < lower->slot_count);
-    return lower->chain_reads[gap];
+    return lower->chain.reads[gap];
 }
 
 uint64_t lower_replay_ns(const struct lower *lower, uint32_t gap)
@@ -237,8 +237,8 @@ void lower_chain_give_up(struct lower *lower, uint32_t op)
     for (uint32_t i = 0; i < trace_operand_count(entry); i++) {
         has_changed |= forbid_drop(lower, lower->trace->operands[entry->first + i]);
     }
-    for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
-        has_changed |= forbid_drop(lower, lower->chain_tensors[i]);
+    for (uint32_t i = 0; i < lower->chain.tensor_count; i++) {
+        has_changed |= forbid_drop(lower, lower->chain.tensors[i]);
     }
     lower->has_given_up = true;
     lower->must_restart = true;
@@ -249,10 +249,10 @@ void lower_chain_give_up(struct lower *lower, uint32_t op)
 
 static void note(struct lower *lower, uint32_t tensor, uint8_t state)
 {
-    if (lower->chain_state[tensor] == 0) {
-        lower->chain_tensors[lower->chain_tensor_count++] = tensor;
+    if (lower->chain.state[tensor] == 0) {
+        lower->chain.tensors[lower->chain.tensor_count++] = tensor;
     }
-    lower->chain_state[tensor] |= state;
+    lower->chain.state[tensor] |= state;
 }
 
 /* The op that made a tensor's current contents, if it may be replayed before `op`. */
@@ -271,7 +271,7 @@ static uint32_t add_op(struct lower *lower, uint32_t maker, uint32_t op, uint32_
 {
     const struct trace_op *entry = &lower->trace->ops[maker];
 
-    lower->chain[lower->chain_count++] = maker;
+    lower->chain.ops[lower->chain.count++] = maker;
     for (uint32_t i = 0; i < entry->read_count + entry->write_count; i++) {
         uint32_t t = lower->trace->operands[entry->first + i];
 
@@ -280,21 +280,21 @@ static uint32_t add_op(struct lower *lower, uint32_t maker, uint32_t op, uint32_
         }
         if (lower->tensors[t].is_resident) {
             lower->tensors[t].guard = op + 1;
-            if (i < entry->read_count && lower->tensor_stamp[t] != lower->stamp &&
+            if (i < entry->read_count && lower->search.tensor_stamp[t] != lower->search.stamp &&
                 lower->tensors[t].gap != TRACE_INDEX_NONE && lower_next_use(lower, t) > op) {
-                lower->tensor_stamp[t] = lower->stamp;
-                lower->chain_reads[lower->tensors[t].gap]++;
+                lower->search.tensor_stamp[t] = lower->search.stamp;
+                lower->chain.reads[lower->tensors[t].gap]++;
             }
         } else if (i >= entry->read_count) {
             note(lower, t, CHAIN_MADE);
         } else if (lower->tensors[t].has_host) {
-            if ((lower->chain_state[t] & CHAIN_FETCHED) == 0 &&
-                lower->tensor_stamp[t] != lower->stamp) {
-                lower->chain_fetch[lower->chain_fetch_count++] = t;
+            if ((lower->chain.state[t] & CHAIN_FETCHED) == 0 &&
+                lower->search.tensor_stamp[t] != lower->search.stamp) {
+                lower->chain.fetch[lower->chain.fetch_count++] = t;
                 note(lower, t, CHAIN_FETCHED);
             }
         } else {
-            lower->stack[depth++] = t;
+            lower->search.stack[depth++] = t;
         }
     }
     return depth;
@@ -306,10 +306,10 @@ bool lower_chain_build(struct lower *lower, uint32_t op)
     uint32_t stamp = lower_next_stamp(lower);
     uint32_t depth = 0;
 
-    lower->chain_count = 0;
-    lower->chain_fetch_count = 0;
-    while (lower->chain_tensor_count > 0) {
-        lower->chain_state[lower->chain_tensors[--lower->chain_tensor_count]] = 0;
+    lower->chain.count = 0;
+    lower->chain.fetch_count = 0;
+    while (lower->chain.tensor_count > 0) {
+        lower->chain.state[lower->chain.tensors[--lower->chain.tensor_count]] = 0;
     }
     for (uint32_t i = 0; i < trace_operand_count(entry); i++) {
         uint32_t t = lower->trace->operands[entry->first + i];
@@ -319,27 +319,27 @@ bool lower_chain_build(struct lower *lower, uint32_t op)
             continue;
         }
         if (!lower->tensors[t].has_host) {
-            lower->stack[depth] = t;
+            lower->search.stack[depth] = t;
             depth += !is_write;
         } else if (!is_write || lower->tensors[t].gap == TRACE_INDEX_NONE) {
             /* The walk fetches it for the op itself. */
-            lower->tensor_stamp[t] = stamp;
+            lower->search.tensor_stamp[t] = stamp;
         }
     }
     while (depth > 0) {
-        uint32_t t = lower->stack[--depth];
+        uint32_t t = lower->search.stack[--depth];
         uint32_t maker = producer(lower, t, op);
 
-        if (maker == NO_OP || lower->chain_count >= 2 * CHAIN_MAX) {
+        if (maker == NO_OP || lower->chain.count >= 2 * CHAIN_MAX) {
             lower_chain_give_up(lower, op);
             return false;
         }
-        if (lower->op_stamp[maker] != stamp) {
-            lower->op_stamp[maker] = stamp;
+        if (lower->search.op_stamp[maker] != stamp) {
+            lower->search.op_stamp[maker] = stamp;
             depth = add_op(lower, maker, op, depth);
         }
     }
-    qsort(lower->chain, lower->chain_count, sizeof(*lower->chain), compare_ops);
+    qsort(lower->chain.ops, lower->chain.count, sizeof(*lower->chain.ops), compare_ops);
     return true;
 }
 
@@ -348,18 +348,18 @@ static void find_last_uses(struct lower *lower, uint32_t op)
 {
     const struct trace_op *entry = &lower->trace->ops[op];
 
-    for (uint32_t i = 0; i < lower->chain_count; i++) {
-        const struct trace_op *replay = &lower->trace->ops[lower->chain[i]];
+    for (uint32_t i = 0; i < lower->chain.count; i++) {
+        const struct trace_op *replay = &lower->trace->ops[lower->chain.ops[i]];
 
         for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
-            lower->chain_last[lower->trace->operands[replay->first + j]] = i;
+            lower->chain.last[lower->trace->operands[replay->first + j]] = i;
         }
     }
     for (uint32_t i = 0; i < trace_operand_count(entry); i++) {
         uint32_t t = lower->trace->operands[entry->first + i];
 
-        if (lower->chain_state[t] != 0) {
-            lower->chain_state[t] |= CHAIN_STAYS;
+        if (lower->chain.state[t] != 0) {
+            lower->chain.state[t] |= CHAIN_STAYS;
         }
     }
 }
@@ -369,25 +369,25 @@ static void run_dry(const struct lower *lower, uint64_t *peak, uint64_t *after)
 {
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < lower->chain_fetch_count; i++) {
-        bytes += lower->tensors[lower->chain_fetch[i]].rounded;
+    for (uint32_t i = 0; i < lower->chain.fetch_count; i++) {
+        bytes += lower->tensors[lower->chain.fetch[i]].rounded;
     }
     *peak = bytes;
-    for (uint32_t i = 0; i < lower->chain_count; i++) {
-        const struct trace_op *replay = &lower->trace->ops[lower->chain[i]];
+    for (uint32_t i = 0; i < lower->chain.count; i++) {
+        const struct trace_op *replay = &lower->trace->ops[lower->chain.ops[i]];
         const uint32_t *operands = lower->trace->operands + replay->first;
 
         for (uint32_t j = replay->read_count; j < trace_operand_count(replay); j++) {
-            bytes += (lower->chain_state[operands[j]] & CHAIN_MADE) != 0
+            bytes += (lower->chain.state[operands[j]] & CHAIN_MADE) != 0
                          ? lower->tensors[operands[j]].rounded
                          : 0;
         }
-        lower->chain_bytes[i] = bytes;
+        lower->chain.bytes[i] = bytes;
         *peak = bytes > *peak ? bytes : *peak;
         for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
-            uint8_t state = lower->chain_state[operands[j]];
+            uint8_t state = lower->chain.state[operands[j]];
 
-            if (state != 0 && state < CHAIN_STAYS && lower->chain_last[operands[j]] == i) {
+            if (state != 0 && state < CHAIN_STAYS && lower->chain.last[operands[j]] == i) {
                 bytes -= lower->tensors[operands[j]].rounded;
             }
         }
@@ -416,26 +416,26 @@ static uint32_t list_wanted(struct lower *lower, uint32_t op)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
-        uint32_t t = lower->chain_tensors[i];
+    for (uint32_t i = 0; i < lower->chain.tensor_count; i++) {
+        uint32_t t = lower->chain.tensors[i];
 
         uint32_t use = wanted_until(lower, t, op);
 
-        if (lower->chain_state[t] < CHAIN_STAYS && use != NO_OP) {
-            lower->stash[count++] = (struct victim){.key = use, .tensor = t};
+        if (lower->chain.state[t] < CHAIN_STAYS && use != NO_OP) {
+            lower->victims.stash[count++] = (struct victim){.key = use, .tensor = t};
         }
     }
     for (uint32_t i = 1; i < count; i++) {
-        struct victim moving = lower->stash[i];
+        struct victim moving = lower->victims.stash[i];
         uint32_t j = i;
 
-        for (; j > 0 && (lower->stash[j - 1].key > moving.key ||
-                         (lower->stash[j - 1].key == moving.key &&
-                          lower->stash[j - 1].tensor > moving.tensor));
+        for (; j > 0 && (lower->victims.stash[j - 1].key > moving.key ||
+                         (lower->victims.stash[j - 1].key == moving.key &&
+                          lower->victims.stash[j - 1].tensor > moving.tensor));
              j--) {
-            lower->stash[j] = lower->stash[j - 1];
+            lower->victims.stash[j] = lower->victims.stash[j - 1];
         }
-        lower->stash[j] = moving;
+        lower->victims.stash[j] = moving;
     }
     return count;
 }
@@ -450,14 +450,14 @@ static bool fits_beside(struct lower *lower, uint32_t tensor, uint64_t others, u
     uint64_t spare = lower->options.is_cautious ? bytes : 0;
     uint64_t most = *after;
 
-    for (uint32_t i = lower->chain_last[tensor] + 1; i < lower->chain_count; i++) {
-        most = lower->chain_bytes[i] > most ? lower->chain_bytes[i] : most;
+    for (uint32_t i = lower->chain.last[tensor] + 1; i < lower->chain.count; i++) {
+        most = lower->chain.bytes[i] > most ? lower->chain.bytes[i] : most;
     }
     if (!lower->options.is_soft && others + most + bytes + spare > lower->options.limit_bytes) {
         return false;
     }
-    for (uint32_t i = lower->chain_last[tensor] + 1; i < lower->chain_count; i++) {
-        lower->chain_bytes[i] += bytes;
+    for (uint32_t i = lower->chain.last[tensor] + 1; i < lower->chain.count; i++) {
+        lower->chain.bytes[i] += bytes;
     }
     *after += bytes;
     return true;
@@ -470,8 +470,8 @@ static void choose_kept(struct lower *lower, uint32_t op, uint64_t others, uint6
     uint32_t count = list_wanted(lower, op);
 
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t t = lower->stash[i].tensor;
-        uint32_t last = (uint32_t)lower->stash[i].key - 1;
+        uint32_t t = lower->victims.stash[i].tensor;
+        uint32_t last = (uint32_t)lower->victims.stash[i].key - 1;
         int64_t bytes = (int64_t)lower->tensors[t].rounded;
 
         if (segment_tree_most(&lower->tree, op, last) + bytes >
@@ -479,7 +479,7 @@ static void choose_kept(struct lower *lower, uint32_t op, uint64_t others, uint6
             !fits_beside(lower, t, others, &after)) {
             continue;
         }
-        lower->chain_state[t] |= CHAIN_KEPT;
+        lower->chain.state[t] |= CHAIN_KEPT;
         segment_tree_add(&lower->tree, op, last, bytes);
         lower_due_remove(lower, t, lower_next_use(lower, t));
     }
@@ -498,14 +498,14 @@ void lower_chain_measure(struct lower *lower, uint32_t op, uint64_t fetched, uin
 
 static void drop_after(struct lower *lower, uint32_t index)
 {
-    const struct trace_op *replay = &lower->trace->ops[lower->chain[index]];
+    const struct trace_op *replay = &lower->trace->ops[lower->chain.ops[index]];
 
     for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
         uint32_t t = lower->trace->operands[replay->first + j];
-        uint8_t state = lower->chain_state[t];
+        uint8_t state = lower->chain.state[t];
         capu_status status;
 
-        if (state == 0 || state >= CHAIN_STAYS || lower->chain_last[t] != index) {
+        if (state == 0 || state >= CHAIN_STAYS || lower->chain.last[t] != index) {
             continue;
         }
         status = plan_add_drop(lower->plan, t);
@@ -545,22 +545,22 @@ void lower_chain_issue(struct lower *lower, uint32_t op)
 {
     capu_status status;
 
-    ASSERT(lower->chain_count > 0);
+    ASSERT(lower->chain.count > 0);
     status = plan_add_recompute(lower->plan, op);
-    for (uint32_t i = 0; status == CAPU_OK && i < lower->chain_count; i++) {
-        status = plan_add_replay(lower->plan, lower->chain[i]);
+    for (uint32_t i = 0; status == CAPU_OK && i < lower->chain.count; i++) {
+        status = plan_add_replay(lower->plan, lower->chain.ops[i]);
         if (status == CAPU_OK) {
-            issue_op(lower, lower->chain[i], op);
+            issue_op(lower, lower->chain.ops[i], op);
             drop_after(lower, i);
         }
     }
     if (status != CAPU_OK) {
         lower_fail(lower, status);
     }
-    for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
-        uint32_t t = lower->chain_tensors[i];
+    for (uint32_t i = 0; i < lower->chain.tensor_count; i++) {
+        uint32_t t = lower->chain.tensors[i];
 
-        if (lower->chain_state[t] & CHAIN_KEPT) {
+        if (lower->chain.state[t] & CHAIN_KEPT) {
             lower_push_victim(lower, t, op);
         }
     }

@@ -20,12 +20,13 @@ void lower_fail(struct lower *lower, capu_status status)
 
 uint32_t lower_next_stamp(struct lower *lower)
 {
-    if (++lower->stamp == 0) {
-        memset(lower->op_stamp, 0, lower->trace->op_count * sizeof(*lower->op_stamp));
-        memset(lower->tensor_stamp, 0, lower->trace->tensor_count * sizeof(*lower->tensor_stamp));
-        lower->stamp = 1;
+    if (++lower->search.stamp == 0) {
+        memset(lower->search.op_stamp, 0, lower->trace->op_count * sizeof(*lower->search.op_stamp));
+        memset(lower->search.tensor_stamp, 0,
+               lower->trace->tensor_count * sizeof(*lower->search.tensor_stamp));
+        lower->search.stamp = 1;
     }
-    return lower->stamp;
+    return lower->search.stamp;
 }
 
 /* The tensor's slot after its last access so far; TRACE_INDEX_NONE: there is none. */
@@ -146,21 +147,21 @@ static inline struct heap_order victim_order(const struct lower *lower)
 
 void lower_heap_push(struct lower *lower, struct victim victim)
 {
-    if (!array_reserve(&lower->victims, &lower->victim_capacity, (size_t)lower->victim_count + 1,
-                       sizeof(*lower->victims))) {
+    if (!array_reserve(&lower->victims.heap, &lower->victims.capacity,
+                       (size_t)lower->victims.count + 1, sizeof(*lower->victims.heap))) {
         lower_fail(lower, CAPU_NO_HOST_MEMORY);
         return;
     }
-    heap_push(lower->victims, lower->victim_count++, &victim, victim_order(lower));
+    heap_push(lower->victims.heap, lower->victims.count++, &victim, victim_order(lower));
 }
 
 struct victim lower_heap_pop(struct lower *lower)
 {
     struct victim top;
 
-    ASSERT(lower->victim_count > 0);
-    top = lower->victims[0];
-    heap_pop(lower->victims, lower->victim_count--, victim_order(lower));
+    ASSERT(lower->victims.count > 0);
+    top = lower->victims.heap[0];
+    heap_pop(lower->victims.heap, lower->victims.count--, victim_order(lower));
     return top;
 }
 
@@ -188,15 +189,15 @@ void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op)
     }
     lower->tensors[tensor].is_due = false;
     if (before == NO_OP) {
-        lower->due_head[op] = next;
+        lower->due.head[op] = next;
     } else {
         lower->tensors[before].due_next = next;
     }
     if (next != NO_OP) {
         lower->tensors[next].due_prev = before;
     }
-    if (lower->due_head[op] == NO_OP) {
-        bits_remove(&lower->due_ops, op);
+    if (lower->due.head[op] == NO_OP) {
+        bits_remove(&lower->due.ops, op);
     }
 }
 
@@ -205,7 +206,7 @@ static uint32_t due_before(const struct lower *lower, uint32_t op, int64_t lates
 {
     uint32_t before = NO_OP;
 
-    for (uint32_t t = lower->due_head[op];
+    for (uint32_t t = lower->due.head[op];
          op == lower->trace->op_count && t != NO_OP && lower->tensors[t].due_latest < latest;
          t = lower->tensors[t].due_next) {
         before = t;
@@ -224,18 +225,18 @@ void lower_due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t la
     state->due_latest = latest;
     state->due_prev = due_before(lower, op, latest);
     link =
-        state->due_prev == NO_OP ? &lower->due_head[op] : &lower->tensors[state->due_prev].due_next;
+        state->due_prev == NO_OP ? &lower->due.head[op] : &lower->tensors[state->due_prev].due_next;
     state->due_next = *link;
     if (state->due_next != NO_OP) {
         lower->tensors[state->due_next].due_prev = tensor;
     }
     *link = tensor;
-    bits_add(&lower->due_ops, op);
+    bits_add(&lower->due.ops, op);
 }
 
 uint32_t lower_due_next_op(const struct lower *lower, uint32_t from)
 {
-    size_t op = bits_next(&lower->due_ops, from);
+    size_t op = bits_next(&lower->due.ops, from);
 
     return op == BITS_NONE ? NO_OP : (uint32_t)op;
 }

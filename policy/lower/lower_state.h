@@ -55,6 +55,51 @@ struct lower_tensor {
     uint64_t key;           /* its current key among the victims; 0: not a victim */
 };
 
+/* A heap of the tensors that may be evicted. */
+struct victims {
+    struct victim *heap; /* an entry whose key is not its tensor's is stale */
+    uint32_t count;
+    size_t capacity;
+    struct victim *stash;
+};
+
+/* The tensors that must be back before an op, or before the end. */
+struct due_copies {
+    uint32_t *head;  /* per op, and for the end: the first of its list */
+    struct bits ops; /* those whose list is not empty */
+};
+
+/* The copies of a walk so far. */
+struct walk_copies {
+    struct spans out;
+    struct spans in;
+    struct spans draining; /* start: bytes; end: when their copy has ended */
+    uint32_t draining_first;
+    uint64_t draining_bytes;
+};
+
+/* A depth-first search over producers; `stamp` marks what this search has seen. */
+struct producer_search {
+    uint32_t *stack;
+    uint32_t *op_stamp;
+    uint32_t *tensor_stamp;
+    uint32_t stamp;
+};
+
+/* What has to run again so that an op finds its operands. */
+struct replay_chain {
+    uint32_t *ops; /* in order */
+    uint32_t count;
+    uint32_t *reads; /* per gap: see lower_chain_reads */
+    uint64_t *bytes; /* per replay: over what is held before it */
+    uint32_t *fetch;
+    uint32_t fetch_count;
+    uint32_t *last;    /* per tensor: index of its last use in the chain */
+    uint8_t *state;    /* per tensor: see lower_chain.c */
+    uint32_t *tensors; /* those with a state */
+    uint32_t tensor_count;
+};
+
 struct lower {
     const struct trace_index *trace_index;
     const struct trace *trace;
@@ -80,11 +125,7 @@ struct lower {
     uint32_t *until;     /* per op: its replay is legal before ops up to this one */
     uint8_t *droppable;  /* per gap: 0 not known yet, 1 yes, 2 no */
 
-    /* A depth-first search over producers; `stamp` marks what this search has seen. */
-    uint32_t *stack;
-    uint32_t *op_stamp;
-    uint32_t *tensor_stamp;
-    uint32_t stamp;
+    struct producer_search search;
 
     /* The walk. */
     const uint8_t *decisions;
@@ -92,37 +133,20 @@ struct lower {
     uint64_t *ideal_ns;           /* the estimate of a caller without one */
     struct plan *plan;
     struct lower_tensor *tensors;
-    uint8_t *forced;        /* per gap: evicted for want of room */
-    uint8_t *no_drop;       /* per gap: dropping it led to a chain that did not fit */
-    uint8_t *means;         /* per gap: the decision as far as it can be, in this walk */
-    struct victim *victims; /* a heap; an entry whose key is not its tensor's is stale */
-    uint32_t victim_count;
-    size_t victim_capacity;
-    struct victim *stash;
-    int64_t *base;          /* what the tree is filled with */
-    int64_t *latest;        /* per gap: when its prefetch must start at the latest */
-    uint8_t *saves;         /* per gap: a later gap of the same contents is swapped */
-    uint32_t *due_head;     /* per op, and for the end: tensors that must be back before it */
-    struct bits due_ops;    /* those whose list is not empty */
+    uint8_t *forced;  /* per gap: evicted for want of room */
+    uint8_t *no_drop; /* per gap: dropping it led to a chain that did not fit */
+    uint8_t *means;   /* per gap: the decision as far as it can be, in this walk */
+    struct victims victims;
+    int64_t *base;   /* what the tree is filled with */
+    int64_t *latest; /* per gap: when its prefetch must start at the latest */
+    uint8_t *saves;  /* per gap: a later gap of the same contents is swapped */
+    struct due_copies due;
     uint32_t *virtual_head; /* per op: its first virtual read, or TRACE_INDEX_NONE */
     uint32_t *virtual_next; /* per slot: the next virtual read of its op */
     uint8_t *reached;       /* per slot: no gap since the tensor's death is a drop */
     uint32_t *changed;      /* per tensor: scratch of the index */
-    uint32_t *chain;        /* ops to replay, in order */
-    uint32_t chain_count;
-    uint32_t *chain_reads; /* per gap: see lower_chain_reads */
-    uint64_t *chain_bytes; /* per replay of the chain: bytes over what is held before it */
-    uint32_t *chain_fetch;
-    uint32_t chain_fetch_count;
-    uint32_t *chain_last;    /* per tensor: index of its last use in the chain */
-    uint8_t *chain_state;    /* per tensor: see lower_chain.c */
-    uint32_t *chain_tensors; /* those with a state */
-    uint32_t chain_tensor_count;
-    struct spans out_spans;
-    struct spans in_spans;
-    struct spans draining; /* start: bytes; end: when their copy has ended */
-    uint32_t draining_first;
-    uint64_t draining_bytes;
+    struct replay_chain chain;
+    struct walk_copies copies;
     uint64_t held;
     uint64_t host_held;
     uint64_t work;      /* ops walked over, ever */

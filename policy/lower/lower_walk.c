@@ -64,8 +64,8 @@ static void forget_host(struct lower *lower, uint32_t tensor)
 /* Evicted bytes stay in use until their copy has ended: the profile counts them. */
 static void drain(struct lower *lower, uint64_t bytes, uint64_t end)
 {
-    put_span(lower, &lower->draining, (struct clock_span){.start = bytes, .end = end});
-    lower->draining_bytes += bytes;
+    put_span(lower, &lower->copies.draining, (struct clock_span){.start = bytes, .end = end});
+    lower->copies.draining_bytes += bytes;
 }
 
 /* Evicts now. A tensor that is never written has, in steady state, a host copy already. */
@@ -80,7 +80,7 @@ static void evict(struct lower *lower, uint32_t tensor, uint32_t after)
         if (lower->trace_index->final_version[tensor] > 0) {
             struct clock_span span = clock_evict(&lower->clock, tensor);
 
-            put_span(lower, &lower->out_spans, span);
+            put_span(lower, &lower->copies.out, span);
             drain(lower, lower->tensors[tensor].rounded, span.end);
             usable = span.end;
         }
@@ -93,7 +93,7 @@ static void fetch(struct lower *lower, uint32_t tensor, uint32_t before)
     uint64_t alloc_ns = clock_take(&lower->clock, lower->tensors[tensor].rounded);
 
     act(lower, ACTION_PREFETCH, tensor, before);
-    put_span(lower, &lower->in_spans, clock_prefetch(&lower->clock, tensor, alloc_ns));
+    put_span(lower, &lower->copies.in, clock_prefetch(&lower->clock, tensor, alloc_ns));
     lower_set_resident(lower, tensor);
     lower_push_victim(lower, tensor, before);
 }
@@ -156,7 +156,7 @@ static bool make_room(struct lower *lower, uint32_t op, uint64_t bytes)
 {
     uint32_t stashed = 0;
 
-    while (lower->held + bytes > lower->options.limit_bytes && lower->victim_count > 0) {
+    while (lower->held + bytes > lower->options.limit_bytes && lower->victims.count > 0) {
         struct victim victim = lower_heap_pop(lower);
 
         if (lower->tensors[victim.tensor].key != victim.key) {
@@ -166,12 +166,12 @@ static bool make_room(struct lower *lower, uint32_t op, uint64_t bytes)
         if (may_leave(lower, victim.tensor, op)) {
             force_out(lower, victim.tensor, op);
         } else {
-            lower->stash[stashed++] = victim;
+            lower->victims.stash[stashed++] = victim;
             lower->tensors[victim.tensor].key = 0;
         }
     }
     while (stashed > 0) {
-        struct victim victim = lower->stash[--stashed];
+        struct victim victim = lower->victims.stash[--stashed];
 
         lower->tensors[victim.tensor].key = victim.key;
         lower_heap_push(lower, victim);
@@ -193,7 +193,7 @@ static void issue_due(struct lower *lower, uint32_t op, uint64_t needed)
          end = lower_due_next_op(lower, end + 1)) {
         uint32_t next;
 
-        for (uint32_t t = lower->due_head[end]; t != NO_OP; t = next) {
+        for (uint32_t t = lower->due.head[end]; t != NO_OP; t = next) {
             int64_t bytes = (int64_t)lower->tensors[t].rounded;
             int64_t early = lower_spare_ns(options->lead * (double)lower->clock.in_ns[t]);
             bool is_due = lower->tensors[t].due_latest < now || is_last;
@@ -246,8 +246,8 @@ static void bring_back(struct lower *lower, uint32_t k, uint64_t fetched, uint64
             fetch(lower, tensor, k);
         }
     }
-    for (uint32_t i = 0; i < lower->chain_fetch_count; i++) {
-        uint32_t tensor = lower->chain_fetch[i];
+    for (uint32_t i = 0; i < lower->chain.fetch_count; i++) {
+        uint32_t tensor = lower->chain.fetch[i];
         uint32_t due = lower_due_op(lower, tensor);
 
         if (due != NO_OP) {
@@ -258,7 +258,7 @@ static void bring_back(struct lower *lower, uint32_t k, uint64_t fetched, uint64
     if (lower->options.with_prefetch) {
         issue_due(lower, k, needed);
     }
-    if (lower->chain_count > 0) {
+    if (lower->chain.count > 0) {
         lower_chain_issue(lower, k);
     }
 }
@@ -285,7 +285,7 @@ static void prepare(struct lower *lower, uint32_t k)
     if (has_chain && !lower_chain_build(lower, k)) {
         return;
     }
-    has_chain = lower->chain_count > 0;
+    has_chain = lower->chain.count > 0;
     if (has_chain) {
         lower_chain_measure(lower, k, fetched, &peak, &after);
     }
@@ -307,7 +307,7 @@ static void prepare(struct lower *lower, uint32_t k)
         return;
     }
     if (has_chain) {
-        lower->result.profile[k] = (int64_t)(lower->held + needed + lower->draining_bytes);
+        lower->result.profile[k] = (int64_t)(lower->held + needed + lower->copies.draining_bytes);
     }
     bring_back(lower, k, fetched, needed);
 }
@@ -339,12 +339,13 @@ static void run_op(struct lower *lower, uint32_t k)
         span.end + (lower->trace->total_ns - lower->ideal_ns[k + 1]) >= lower->options.cutoff_ns) {
         lower_fail(lower, CAPU_OVER_BUDGET);
     }
-    while (lower->draining_first < lower->draining.count &&
-           lower->draining.list[lower->draining_first].end <= span.start) {
-        lower->draining_bytes -= lower->draining.list[lower->draining_first++].start;
+    while (lower->copies.draining_first < lower->copies.draining.count &&
+           lower->copies.draining.list[lower->copies.draining_first].end <= span.start) {
+        lower->copies.draining_bytes -=
+            lower->copies.draining.list[lower->copies.draining_first++].start;
     }
-    if ((int64_t)(lower->held + lower->draining_bytes) > lower->result.profile[k]) {
-        lower->result.profile[k] = (int64_t)(lower->held + lower->draining_bytes);
+    if ((int64_t)(lower->held + lower->copies.draining_bytes) > lower->result.profile[k]) {
+        lower->result.profile[k] = (int64_t)(lower->held + lower->copies.draining_bytes);
     }
 }
 
@@ -356,7 +357,7 @@ static void save_ahead(struct lower *lower, uint32_t tensor, uint32_t gap, uint3
         return;
     }
     act(lower, ACTION_SAVE, tensor, k);
-    put_span(lower, &lower->out_spans, clock_save(&lower->clock, tensor));
+    put_span(lower, &lower->copies.out, clock_save(&lower->clock, tensor));
     lower->tensors[tensor].has_host = true;
     lower->host_held += lower->trace->tensors[tensor].bytes;
 }
@@ -507,7 +508,7 @@ static void conclude(struct lower *lower)
     int64_t most = 0;
 
     /* There was no room for these. */
-    for (uint32_t t = lower->due_head[ops]; t != NO_OP; t = lower->tensors[t].due_next) {
+    for (uint32_t t = lower->due.head[ops]; t != NO_OP; t = lower->tensors[t].due_next) {
         lower->tensors[t].starts_on_host = true;
         lower->must_restart = true;
     }
@@ -517,8 +518,8 @@ static void conclude(struct lower *lower)
         most = lower->result.profile[k] > most ? lower->result.profile[k] : most;
     }
     lower->result.excess_most = most - (int64_t)lower->options.limit_bytes;
-    share_busy(lower, &lower->out_spans, lower->result.out_busy);
-    share_busy(lower, &lower->in_spans, lower->result.in_busy);
+    share_busy(lower, &lower->copies.out, lower->result.out_busy);
+    share_busy(lower, &lower->copies.in, lower->result.in_busy);
 }
 
 capu_status lower_walk(struct lower *lower)
@@ -526,8 +527,8 @@ capu_status lower_walk(struct lower *lower)
     lower_begin(lower);
     for (uint32_t k = 0; k < lower->trace->op_count; k++) {
         lower->work++;
-        lower->chain_count = 0;
-        lower->chain_fetch_count = 0;
+        lower->chain.count = 0;
+        lower->chain.fetch_count = 0;
         prepare(lower, k);
         if (lower->status != CAPU_OK || lower->has_given_up) {
             return lower->status;
