@@ -143,8 +143,9 @@ static bool is_needed_still(const struct following *following, const struct guid
 {
     uint32_t zeroed_op = following->guided->active->guide->tensors[item->subject].zeroed_op;
 
-    return item->is_begun ||
-           (item->is_filled && (zeroed_op == 0 || following->guided->binding.next > zeroed_op));
+    return item->next == NEXT_PART ||
+           (item->next == NEXT_FILL &&
+            (zeroed_op == 0 || following->guided->binding.next > zeroed_op));
 }
 
 /* Whether the plan drops what earlier iterations left in a tensor, because the recorded iteration
@@ -175,11 +176,11 @@ static capu_status drop(struct following *following, const struct guide_item *it
         return evict(following, tensor);
     }
     note_evicted(following, tensor,
-                 has_bytes && tensor_on_host(tensor) ? CAPU_METHOD_CLEAN
-                 : has_bytes && item->is_owed        ? CAPU_METHOD_RECOMPUTE
-                                                     : CAPU_METHOD_EMPTY);
+                 has_bytes && tensor_on_host(tensor)      ? CAPU_METHOD_CLEAN
+                 : has_bytes && item->next == NEXT_REPLAY ? CAPU_METHOD_RECOMPUTE
+                                                          : CAPU_METHOD_EMPTY);
     tensor_state_not_owed(tensor);
-    return give_pages(following, tensor, item->is_owed);
+    return give_pages(following, tensor, item->next == NEXT_REPLAY);
 }
 
 /* Starts the copy back into pages that the tensor takes. */

@@ -248,11 +248,6 @@ struct compiler {
     bool *is_written; /* per tensor: by an op of the iteration, so far */
 };
 
-/* What accesses a tensor next. Contents that are dropped before an op that overwrites them, or
- * before zeros are filled in, were dead.
- */
-enum next_access { NEXT_OP, NEXT_REPLAY, NEXT_FILL, NEXT_PART };
-
 static capu_status add_previous(struct compiler *compiler, uint32_t tensor)
 {
     struct guide *guide = compiler->guide;
@@ -378,9 +373,7 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
     *item = (struct guide_item){
         .kind = from->kind,
         .subject = from->subject,
-        .is_owed = from->kind == ACTION_DROP && next == NEXT_REPLAY,
-        .is_filled = from->kind == ACTION_DROP && next == NEXT_FILL,
-        .is_begun = from->kind == ACTION_DROP && next == NEXT_PART,
+        .next = next,
         .is_older = from->kind == ACTION_DROP && (next == NEXT_OP || next == NEXT_FILL) &&
                     tensors[from->subject].is_kept && !compiler->is_written[from->subject],
     };

@@ -31,12 +31,19 @@ struct guide_part {
     uint32_t count;
 };
 
+/* What accesses a tensor next, in the same iteration. Contents that are dropped before an op that
+   overwrites them, or before zeros are filled in, were dead. */
+enum next_access {
+    NEXT_OP,     /* an op that overwrites it, or nothing */
+    NEXT_REPLAY, /* a replay that makes it again */
+    NEXT_FILL,   /* known zeros are filled in */
+    NEXT_PART,   /* an op that writes a part of it; it has no contents */
+};
+
 struct guide_item {
     uint32_t kind;              /* enum action_kind: all but an op and a recompute */
     uint32_t subject;           /* tensor; of a replay, op */
-    bool is_owed;               /* a drop: a replay of the plan makes it again */
-    bool is_filled;             /* a drop: known zeros are filled in next */
-    bool is_begun;              /* a drop: next, a part is written of a tensor without contents */
+    uint8_t next;               /* a drop: enum next_access */
     bool is_older;              /* a drop: of what was there before the iteration */
     struct guide_part previous; /* tensors that had the pages it takes before */
 };
