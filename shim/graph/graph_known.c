@@ -16,9 +16,6 @@ static struct {
         struct graph_known *known;
     } * list;
     size_t count, capacity;
-    struct graph_known *call; /* that is being made */
-    CUgraphNode *before;      /* the nodes that were there before it */
-    size_t before_count;
 } noted;
 
 CUresult graph_list_nodes(CUgraph graph, CUgraphNode **list, size_t *count)
@@ -57,28 +54,25 @@ static CUgraph graph_of(CUstream stream)
                : NULL;
 }
 
-CUresult graph_known_begin(CUstream stream)
+CUresult graph_known_begin(CUstream stream, struct graph_known_call *call)
 {
     size_t *count;
     const capu_operand *operands = core_added(&count);
-    struct graph_known *call = malloc(sizeof(*call) + *count * sizeof(*operands));
+    size_t bytes = *count * sizeof(*operands);
+    struct graph_known *known = malloc(sizeof(*known) + bytes);
 
-    if (call == NULL) {
+    if (known == NULL) {
         return DRIVER_OUT_OF_MEMORY;
     }
-    call->holders = 1;
-    call->graph = graph_of(stream);
-    call->count = *count;
-    if (*count > 0) {
-        memcpy(call->operands, operands, *count * sizeof(*operands));
+    *known = (struct graph_known){.holders = 1, .graph = graph_of(stream), .count = *count};
+    if (bytes > 0) {
+        memcpy(known->operands, operands, bytes);
     }
     *count = 0;
-    noted.call = call;
-    noted.before = NULL;
-    noted.before_count = 0;
-    if (call->graph != NULL &&
-        graph_list_nodes(call->graph, &noted.before, &noted.before_count) != DRIVER_SUCCESS) {
-        call->graph = NULL; /* its nodes remain unknown */
+    *call = (struct graph_known_call){.known = known};
+    if (known->graph != NULL &&
+        graph_list_nodes(known->graph, &call->before, &call->before_count) != DRIVER_SUCCESS) {
+        known->graph = NULL; /* its nodes remain unknown */
     }
     return DRIVER_SUCCESS;
 }
@@ -100,29 +94,27 @@ static void note(CUgraphNode node, struct graph_known *known)
     }
 }
 
-void graph_known_end(bool has_succeeded)
+void graph_known_end(const struct graph_known_call *call, bool has_succeeded)
 {
-    struct graph_known *call = noted.call;
+    struct graph_known *known = call->known;
     CUgraphNode *after = NULL;
     size_t count = 0;
 
-    if (has_succeeded && call->graph != NULL &&
-        graph_list_nodes(call->graph, &after, &count) == DRIVER_SUCCESS) {
-        if (noted.before_count > 0) {
-            qsort(noted.before, noted.before_count, sizeof(CUgraphNode), by_handle);
+    if (has_succeeded && known->graph != NULL &&
+        graph_list_nodes(known->graph, &after, &count) == DRIVER_SUCCESS) {
+        if (call->before_count > 0) {
+            qsort(call->before, call->before_count, sizeof(CUgraphNode), by_handle);
         }
         for (size_t i = 0; i < count; i++) {
-            if (noted.before_count == 0 || bsearch(&after[i], noted.before, noted.before_count,
+            if (call->before_count == 0 || bsearch(&after[i], call->before, call->before_count,
                                                    sizeof(CUgraphNode), by_handle) == NULL) {
-                note(after[i], call);
+                note(after[i], known);
             }
         }
     }
     free(after);
-    free(noted.before);
-    noted.before = NULL;
-    noted.call = NULL;
-    graph_known_release(call);
+    free(call->before);
+    graph_known_release(known);
 }
 
 struct graph_known *graph_known_take(CUgraph graph, CUgraphNode node)

@@ -19,11 +19,18 @@ struct graph_known {
     capu_operand operands[];
 };
 
-/* Around a call that adds nodes to a stream's capture: takes the operands that were added for the
-   next access. The nodes that the call adds are noted if it succeeds. An error: there is no host
-   memory, and the call must not be made. */
-CUresult graph_known_begin(CUstream stream);
-void graph_known_end(bool has_succeeded);
+/* A call that adds nodes to a stream's capture, from begin to end. */
+struct graph_known_call {
+    struct graph_known *known;
+    CUgraphNode *before; /* the nodes that were there before it */
+    size_t before_count;
+};
+
+/* Around such a call: takes the operands that were added for the next access. The nodes that the
+   call adds are noted if it succeeds. An error: there is no host memory, and the call must not be
+   made. */
+CUresult graph_known_begin(CUstream stream, struct graph_known_call *call);
+void graph_known_end(const struct graph_known_call *call, bool has_succeeded);
 
 /* Of a node of a graph; a holder more. NULL: nothing is known. */
 struct graph_known *graph_known_take(CUgraph graph, CUgraphNode node);

@@ -6,7 +6,6 @@
 #include "shim/core/iteration.h"
 #include "shim/core/outside.h"
 #include "shim/driver/real_calls.h"
-#include "shim/graph/graph_known.h"
 
 #include "base/array.h"
 
@@ -225,49 +224,61 @@ cublasStatus_t on_cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, 
     return status;
 }
 
-/* Whether the call that has begun is captured: nothing runs. Guarded by the core's lock. */
-static bool is_captured;
+struct blas_call blas_enter(const char *name)
+{
+    return (struct blas_call){.name = name, .status = blas_status(core_enter())};
+}
 
-cublasStatus_t blas_begin_on(CUstream stream, struct operands *operands, const char *name)
+bool blas_begin_on(struct blas_call *call, CUstream stream)
 {
     CUresult result;
 
-    if (operands->has_failed) {
-        return BLAS_ALLOC_FAILED;
+    if (call->status == BLAS_SUCCESS && call->operands.has_failed) {
+        core_leave();
+        call->status = BLAS_ALLOC_FAILED;
     }
-    is_captured = capture_takes(stream);
-    if (!is_captured) {
-        operands_loosen(operands);
-        iteration_event(core_context(), name, PERIOD_LAUNCH);
+    if (call->status != BLAS_SUCCESS) {
+        return false;
     }
-    result = is_captured ? graph_known_begin(stream) : core_begin(name);
+    call->is_captured = capture_takes(stream);
+    if (call->is_captured) {
+        result = graph_known_begin(stream, &call->captured);
+    } else {
+        operands_loosen(&call->operands);
+        iteration_event(core_context(), call->name, PERIOD_LAUNCH);
+        result = core_begin(call->name);
+    }
     if (result == DRIVER_SUCCESS) {
         core_guard_begin();
+    } else {
+        core_leave();
     }
-    return blas_status(result);
+    call->status = blas_status(result);
+    return result == DRIVER_SUCCESS;
 }
 
-cublasStatus_t blas_begin(cublasHandle_t handle, struct operands *operands, const char *name)
+bool blas_begin(struct blas_call *call, cublasHandle_t handle)
 {
-    const struct handle *own = find(handle);
+    const struct handle *own = call->status == BLAS_SUCCESS ? find(handle) : NULL;
 
     if (own == NULL) {
-        return blas_begin_on(core_stream(NULL), operands, name);
+        return blas_begin_on(call, core_stream(NULL));
     }
-    operands_add_range(operands, own->workspace, own->workspace_bytes, CAPU_UPDATE);
-    return blas_begin_on(own->stream, operands, name);
+    operands_add_range(&call->operands, own->workspace, own->workspace_bytes, CAPU_UPDATE);
+    return blas_begin_on(call, own->stream);
 }
 
-cublasStatus_t blas_end(cublasStatus_t status, const char *name)
+cublasStatus_t blas_end(const struct blas_call *call, cublasStatus_t status)
 {
-    CUresult result;
+    CUresult result = DRIVER_SUCCESS;
 
     core_guard_end();
-    if (is_captured) {
-        graph_known_end(status == BLAS_SUCCESS);
-        return status;
+    if (call->is_captured) {
+        graph_known_end(&call->captured, status == BLAS_SUCCESS);
+    } else {
+        result = core_end(DRIVER_SUCCESS, call->name);
     }
-    result = core_end(DRIVER_SUCCESS, name);
+    core_leave();
     return status != BLAS_SUCCESS ? status : blas_status(result);
 }
 

@@ -7,20 +7,35 @@
 #define CAPU_SHIM_BLAS_H
 
 #include "shim/core/operands.h"
+#include "shim/graph/graph_known.h"
 #include "shim/libraries/blas_calls.h"
 
 #define BLAS_HANDLER(name, parameters, arguments) cublasStatus_t on_##name parameters;
 BLAS_WRAPPED(BLAS_HANDLER)
 #undef BLAS_HANDLER
 
-/* For the thread that has entered the core: begins an access of what was added, with a handle's
-   workspace, and ends it. If the handle's stream captures, what the call adds to the graph is noted
-   instead. An error: there is no access. Between them the library is called. */
-cublasStatus_t blas_begin(cublasHandle_t handle, struct operands *operands, const char *name);
-cublasStatus_t blas_end(cublasStatus_t status, const char *name);
+/* A call from begin to end. */
+struct blas_call {
+    const char *name;
+    cublasStatus_t status; /* an error: the library is not called */
+    struct operands operands;
+    bool is_captured;
+    struct graph_known_call captured; /* if it is */
+};
 
-/* The same as blas_begin for a call that is given a stream of the program. */
-cublasStatus_t blas_begin_on(CUstream stream, struct operands *operands, const char *name);
+/* Enters the core, for a call whose operands are then added. */
+struct blas_call blas_enter(const char *name);
+
+/* Begins an access of the operands and of the handle's workspace. If the handle's stream captures,
+   what the call adds to the graph is noted instead. False: there is no access, and the core was
+   left. Then the library is called. */
+bool blas_begin(struct blas_call *call, cublasHandle_t handle);
+
+/* The same for a call that is given a stream of the program. */
+bool blas_begin_on(struct blas_call *call, CUstream stream);
+
+/* Ends the access and leaves the core. What the call returns: the library's answer, or an error. */
+cublasStatus_t blas_end(const struct blas_call *call, cublasStatus_t status);
 
 /* Streams may capture now that did not, or the other way round: handles follow them. Thread: any,
    not entered. */

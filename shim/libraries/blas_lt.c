@@ -187,28 +187,22 @@ cublasStatus_t on_cublasLtMatmul(cublasLtHandle handle, void *description, const
                                  void *layout_d, const void *algorithm, void *workspace,
                                  size_t workspace_bytes, CUstream stream)
 {
-    static const char name[] = "cublasLtMatmul";
     const struct matmul matmul = {description, alpha,    beta,     a, b,       c,
                                   layout_a,    layout_b, layout_c, d, layout_d};
-    struct operands operands = {0};
-    CUresult result = core_enter();
-    cublasStatus_t status;
+    struct blas_call call = blas_enter("cublasLtMatmul");
 
-    if (result != DRIVER_SUCCESS) {
-        return blas_status(result);
+    if (call.status != BLAS_SUCCESS) {
+        return call.status;
     }
-    if (!add_known(&operands, &matmul)) {
-        operands_add_all(&operands);
+    if (!add_known(&call.operands, &matmul)) {
+        operands_add_all(&call.operands);
     }
-    operands_add_range(&operands, (uintptr_t)workspace, workspace_bytes, CAPU_UPDATE);
-    status = blas_begin_on(stream, &operands, name);
-    if (status == BLAS_SUCCESS) {
-        status = blas_calls()->cublasLtMatmul(handle, description, alpha, a, layout_a, b, layout_b,
-                                              beta, c, layout_c, d, layout_d, algorithm, workspace,
-                                              workspace_bytes,
-                                              capture_takes(stream) ? stream : core_stream(stream));
-        status = blas_end(status, name);
+    operands_add_range(&call.operands, (uintptr_t)workspace, workspace_bytes, CAPU_UPDATE);
+    if (!blas_begin_on(&call, stream)) {
+        return call.status;
     }
-    core_leave();
-    return status;
+    return blas_end(&call, blas_calls()->cublasLtMatmul(
+                               handle, description, alpha, a, layout_a, b, layout_b, beta, c,
+                               layout_c, d, layout_d, algorithm, workspace, workspace_bytes,
+                               capture_takes(stream) ? stream : core_stream(stream)));
 }

@@ -31,11 +31,15 @@ static bool is_zero(const void *beta, int type)
 
 /* Completes the matrices' shapes and adds them, all that the program has if something is not
    known. */
-static void add_operands(struct operands *operands, struct product *product)
+static void add_operands(struct blas_call *call, struct product *product)
 {
+    struct operands *operands = &call->operands;
     unsigned mode = BLAS_POINTERS_ON_HOST;
     bool keeps = true;
 
+    if (call->status != BLAS_SUCCESS) {
+        return;
+    }
     product->a.rows = product->transpose_a == BLAS_NO_TRANSPOSE ? product->m : product->k;
     product->a.columns = product->transpose_a == BLAS_NO_TRANSPOSE ? product->k : product->m;
     product->b.rows = product->transpose_b == BLAS_NO_TRANSPOSE ? product->k : product->n;
@@ -61,31 +65,6 @@ static void add_operands(struct operands *operands, struct product *product)
     blas_add_written(operands, &product->c, keeps);
 }
 
-/* Takes the lock and begins the access. An error: neither. */
-static cublasStatus_t begin(struct product *product, const char *name)
-{
-    struct operands operands = {0};
-    CUresult result = core_enter();
-    cublasStatus_t status;
-
-    if (result != DRIVER_SUCCESS) {
-        return blas_status(result);
-    }
-    add_operands(&operands, product);
-    status = blas_begin(product->handle, &operands, name);
-    if (status != BLAS_SUCCESS) {
-        core_leave();
-    }
-    return status;
-}
-
-static cublasStatus_t end(cublasStatus_t status, const char *name)
-{
-    status = blas_end(status, name);
-    core_leave();
-    return status;
-}
-
 /* The scalars' type, if it is float, double or half: by cublasComputeType_t, for a result of real
    numbers. -1: another one. */
 static int scalar_type(unsigned compute, int result_type)
@@ -108,14 +87,13 @@ static int scalar_type(unsigned compute, int result_type)
 #define SHAPE handle, transpose_a, transpose_b, m, n, k, alpha, beta
 
 /* Begins the access, calls the library and ends the access. */
-#define CARRY_OUT(name, product, arguments)               \
-    do {                                                  \
-        cublasStatus_t status = begin(&(product), #name); \
-                                                          \
-        if (status != BLAS_SUCCESS) {                     \
-            return status;                                \
-        }                                                 \
-        return end(blas_calls()->name arguments, #name);  \
+#define CARRY_OUT(name, product, arguments)                                                        \
+    do {                                                                                           \
+        struct blas_call call = blas_enter(#name);                                                 \
+                                                                                                   \
+        add_operands(&call, &(product));                                                           \
+        return blas_begin(&call, (product).handle) ? blas_end(&call, blas_calls()->name arguments) \
+                                                   : call.status;                                  \
     } while (0)
 
 /* For elements and scalars of type T, which is number TYPE of cudaDataType. */

@@ -7,10 +7,8 @@
 #include "shim/libraries/blas.h"
 
 struct call {
+    struct blas_call blas;
     cublasHandle_t handle;
-    const char *name;
-    cublasStatus_t status; /* an error: the rest of the call does nothing */
-    struct operands operands;
     bool needs_all;
     bool may_do_nothing; /* then what it would write keeps what it held */
     bool is_on_device;   /* where factors and results are */
@@ -19,10 +17,10 @@ struct call {
 /* Takes the lock. */
 static struct call enter(cublasHandle_t handle, const char *name)
 {
-    struct call call = {.handle = handle, .name = name, .status = blas_status(core_enter())};
+    struct call call = {.blas = blas_enter(name), .handle = handle};
     unsigned mode = BLAS_POINTERS_ON_HOST;
 
-    if (call.status == BLAS_SUCCESS) {
+    if (call.blas.status == BLAS_SUCCESS) {
         call.needs_all = blas_calls()->cublasGetPointerMode_v2(handle, &mode) != BLAS_SUCCESS;
         call.is_on_device = mode != BLAS_POINTERS_ON_HOST;
     }
@@ -31,14 +29,14 @@ static struct call enter(cublasHandle_t handle, const char *name)
 
 static bool wants_operands(const struct call *call)
 {
-    return call->status == BLAS_SUCCESS && !call->needs_all;
+    return call->blas.status == BLAS_SUCCESS && !call->needs_all;
 }
 
 /* A factor or result. */
 static void add_number(struct call *call, const void *number, size_t bytes, capu_role role)
 {
     if (wants_operands(call) && call->is_on_device) {
-        operands_add_range(&call->operands, (uintptr_t)number, bytes, role);
+        operands_add_range(&call->blas.operands, (uintptr_t)number, bytes, role);
     }
 }
 
@@ -46,7 +44,7 @@ static void add_read(struct call *call, struct blas_matrix matrix)
 {
     if (wants_operands(call)) {
         call->may_do_nothing |= !blas_is_used(&matrix);
-        blas_add_read(&call->operands, &matrix);
+        blas_add_read(&call->blas.operands, &matrix);
     }
 }
 
@@ -54,31 +52,17 @@ static void add_read(struct call *call, struct blas_matrix matrix)
 static void add_written(struct call *call, struct blas_matrix matrix, bool keeps)
 {
     if (wants_operands(call)) {
-        blas_add_written(&call->operands, &matrix, keeps || call->may_do_nothing);
+        blas_add_written(&call->blas.operands, &matrix, keeps || call->may_do_nothing);
     }
 }
 
 /* Begins the access. False: the lock is given back if it was taken. */
 static bool begin(struct call *call)
 {
-    if (call->status != BLAS_SUCCESS) {
-        return false;
+    if (call->blas.status == BLAS_SUCCESS && call->needs_all) {
+        operands_add_all(&call->blas.operands);
     }
-    if (call->needs_all) {
-        operands_add_all(&call->operands);
-    }
-    call->status = blas_begin(call->handle, &call->operands, call->name);
-    if (call->status != BLAS_SUCCESS) {
-        core_leave();
-    }
-    return call->status == BLAS_SUCCESS;
-}
-
-static cublasStatus_t end(const struct call *call, cublasStatus_t status)
-{
-    status = blas_end(status, call->name);
-    core_leave();
-    return status;
+    return blas_begin(&call->blas, call->handle);
 }
 
 /* Columns of `rows` elements, `ld` apart. */
@@ -104,8 +88,9 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
                                                                                                \
         add_read(&call, vector(x, n, step_x, sizeof(T)));                                      \
         add_number(&call, result, sizeof(R), CAPU_WRITE);                                      \
-        return begin(&call) ? end(&call, blas_calls()->name_(handle, n, x, step_x, result))    \
-                            : call.status;                                                     \
+        return begin(&call)                                                                    \
+                   ? blas_end(&call.blas, blas_calls()->name_(handle, n, x, step_x, result))   \
+                   : call.blas.status;                                                         \
     }
 
 #define FUNCTIONS(P, L, T)                                                                         \
@@ -117,8 +102,9 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
         add_number(&call, alpha, sizeof(T), CAPU_READ);                                            \
         add_written(&call, vector(x, n, step_x, sizeof(T)), true);                                 \
         return begin(&call)                                                                        \
-                   ? end(&call, blas_calls()->cublas##P##scal_v2(handle, n, alpha, x, step_x))     \
-                   : call.status;                                                                  \
+                   ? blas_end(&call.blas,                                                          \
+                              blas_calls()->cublas##P##scal_v2(handle, n, alpha, x, step_x))       \
+                   : call.blas.status;                                                             \
     }                                                                                              \
                                                                                                    \
     cublasStatus_t on_cublas##P##axpy_v2(cublasHandle_t handle, int n, const T *alpha, const T *x, \
@@ -129,9 +115,9 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
         add_number(&call, alpha, sizeof(T), CAPU_READ);                                            \
         add_read(&call, vector(x, n, step_x, sizeof(T)));                                          \
         add_written(&call, vector(y, n, step_y, sizeof(T)), true);                                 \
-        return begin(&call) ? end(&call, blas_calls()->cublas##P##axpy_v2(handle, n, alpha, x,     \
-                                                                          step_x, y, step_y))      \
-                            : call.status;                                                         \
+        return begin(&call) ? blas_end(&call.blas, blas_calls()->cublas##P##axpy_v2(               \
+                                                       handle, n, alpha, x, step_x, y, step_y))    \
+                            : call.blas.status;                                                    \
     }                                                                                              \
                                                                                                    \
     cublasStatus_t on_cublas##P##copy_v2(cublasHandle_t handle, int n, const T *x, int step_x,     \
@@ -142,8 +128,9 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
         add_read(&call, vector(x, n, step_x, sizeof(T)));                                          \
         add_written(&call, vector(y, n, step_y, sizeof(T)), false);                                \
         return begin(&call)                                                                        \
-                   ? end(&call, blas_calls()->cublas##P##copy_v2(handle, n, x, step_x, y, step_y)) \
-                   : call.status;                                                                  \
+                   ? blas_end(&call.blas,                                                          \
+                              blas_calls()->cublas##P##copy_v2(handle, n, x, step_x, y, step_y))   \
+                   : call.blas.status;                                                             \
     }                                                                                              \
                                                                                                    \
     cublasStatus_t on_cublas##P##swap_v2(cublasHandle_t handle, int n, T *x, int step_x, T *y,     \
@@ -154,8 +141,9 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
         add_written(&call, vector(x, n, step_x, sizeof(T)), true);                                 \
         add_written(&call, vector(y, n, step_y, sizeof(T)), true);                                 \
         return begin(&call)                                                                        \
-                   ? end(&call, blas_calls()->cublas##P##swap_v2(handle, n, x, step_x, y, step_y)) \
-                   : call.status;                                                                  \
+                   ? blas_end(&call.blas,                                                          \
+                              blas_calls()->cublas##P##swap_v2(handle, n, x, step_x, y, step_y))   \
+                   : call.blas.status;                                                             \
     }                                                                                              \
                                                                                                    \
     cublasStatus_t on_cublas##P##dot_v2(cublasHandle_t handle, int n, const T *x, int step_x,      \
@@ -166,9 +154,9 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
         add_read(&call, vector(x, n, step_x, sizeof(T)));                                          \
         add_read(&call, vector(y, n, step_y, sizeof(T)));                                          \
         add_number(&call, result, sizeof(T), CAPU_WRITE);                                          \
-        return begin(&call) ? end(&call, blas_calls()->cublas##P##dot_v2(handle, n, x, step_x, y,  \
-                                                                         step_y, result))          \
-                            : call.status;                                                         \
+        return begin(&call) ? blas_end(&call.blas, blas_calls()->cublas##P##dot_v2(                \
+                                                       handle, n, x, step_x, y, step_y, result))   \
+                            : call.blas.status;                                                    \
     }                                                                                              \
                                                                                                    \
     REDUCTION(cublas##P##nrm2_v2, T, T)                                                            \
@@ -190,10 +178,10 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
         add_read(&call, vector(x, is_plain ? n : m, step_x, sizeof(T)));                           \
         add_written(&call, vector(y, is_plain ? m : n, step_y, sizeof(T)), keeps);                 \
         return begin(&call)                                                                        \
-                   ? end(&call,                                                                    \
-                         blas_calls()->cublas##P##gemv_v2(handle, transpose, m, n, alpha, a, lda,  \
-                                                          x, step_x, beta, y, step_y))             \
-                   : call.status;                                                                  \
+                   ? blas_end(&call.blas,                                                          \
+                              blas_calls()->cublas##P##gemv_v2(handle, transpose, m, n, alpha, a,  \
+                                                               lda, x, step_x, beta, y, step_y))   \
+                   : call.blas.status;                                                             \
     }                                                                                              \
                                                                                                    \
     cublasStatus_t on_cublas##P##ger_v2(cublasHandle_t handle, int m, int n, const T *alpha,       \
@@ -206,9 +194,10 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
         add_read(&call, vector(x, m, step_x, sizeof(T)));                                          \
         add_read(&call, vector(y, n, step_y, sizeof(T)));                                          \
         add_written(&call, matrix(a, m, n, lda, sizeof(T)), true);                                 \
-        return begin(&call) ? end(&call, blas_calls()->cublas##P##ger_v2(                          \
-                                             handle, m, n, alpha, x, step_x, y, step_y, a, lda))   \
-                            : call.status;                                                         \
+        return begin(&call)                                                                        \
+                   ? blas_end(&call.blas, blas_calls()->cublas##P##ger_v2(                         \
+                                              handle, m, n, alpha, x, step_x, y, step_y, a, lda))  \
+                   : call.blas.status;                                                             \
     }                                                                                              \
                                                                                                    \
     cublasStatus_t on_cublas##P##geam(                                                             \
@@ -224,11 +213,10 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
         add_read(&call, matrix(a, a_is_plain ? m : n, a_is_plain ? n : m, lda, sizeof(T)));        \
         add_read(&call, matrix(b, b_is_plain ? m : n, b_is_plain ? n : m, ldb, sizeof(T)));        \
         add_written(&call, matrix(c, m, n, ldc, sizeof(T)), false);                                \
-        return begin(&call)                                                                        \
-                   ? end(&call,                                                                    \
-                         blas_calls()->cublas##P##geam(handle, transpose_a, transpose_b, m, n,     \
+        return begin(&call) ? blas_end(&call.blas, blas_calls()->cublas##P##geam(                  \
+                                                       handle, transpose_a, transpose_b, m, n,     \
                                                        alpha, a, lda, beta, b, ldb, c, ldc))       \
-                   : call.status;                                                                  \
+                            : call.blas.status;                                                    \
     }
 
 FUNCTIONS(S, s, float)
