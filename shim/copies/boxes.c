@@ -13,6 +13,7 @@
 #include "shim/core/code.h"
 #include "shim/core/core.h"
 #include "shim/core/cut.h"
+#include "shim/core/operands.h"
 #include "shim/driver/handlers.h"
 #include "shim/driver/real_calls.h"
 #include "shim/graph/graph.h"
@@ -110,7 +111,7 @@ static uint64_t page_bytes(void)
 }
 
 /* Adds an end as operands if it is ours; else it may be a variable. Pre: entered. */
-static CUresult add_end(unsigned type, const struct rows *rows, bool is_read)
+static void add_end(struct operands *operands, unsigned type, const struct rows *rows, bool is_read)
 {
     const struct allocation *allocation = find(type, rows);
     struct rows_cursor range = {0};
@@ -119,32 +120,27 @@ static CUresult add_end(unsigned type, const struct rows *rows, bool is_read)
         if (!is_read && type != MEMORY_HOST) {
             code_note_stored();
         }
-        return DRIVER_SUCCESS;
+        return;
     }
     while (rows_next(rows, page_bytes(), &range)) {
         capu_role role = is_read ? CAPU_READ : range.is_dense ? CAPU_WRITE : CAPU_UPDATE;
 
-        if (!core_add(range.address, range.bytes, role)) {
-            return DRIVER_OUT_OF_MEMORY;
-        }
+        operands_put(operands, range.address, range.bytes, role);
     }
-    return DRIVER_SUCCESS;
 }
 
 static CUresult copy_band(const struct box *band, CUstream stream)
 {
+    struct operands operands = {0};
     CUresult result = core_enter();
 
     if (result != DRIVER_SUCCESS) {
         return result;
     }
-    result = add_end(band->from_type, &band->from, true);
-    if (result == DRIVER_SUCCESS) {
-        result = add_end(band->to_type, &band->to, false);
-    }
-    if (result == DRIVER_SUCCESS) {
-        result = core_begin(name);
-    }
+    add_end(&operands, band->from_type, &band->from, true);
+    add_end(&operands, band->to_type, &band->to, false);
+    result = core_begin(&operands, name);
+    operands_finish(&operands);
     if (result == DRIVER_SUCCESS) {
         result = core_end(enqueue(band, stream), name);
     }

@@ -50,12 +50,15 @@ static CUresult copy_by_driver(const struct copy *copy, bool to_is_ours, bool fr
     struct operands operands = {0};
     CUresult result;
 
-    if ((to_is_ours && !core_add(copy->to, copy->bytes, CAPU_WRITE)) ||
-        (from_is_ours && !core_add(copy->from, copy->bytes, CAPU_READ))) {
-        return DRIVER_OUT_OF_MEMORY;
+    if (to_is_ours) {
+        operands_put(&operands, copy->to, copy->bytes, CAPU_WRITE);
+    }
+    if (from_is_ours) {
+        operands_put(&operands, copy->from, copy->bytes, CAPU_READ);
     }
     operands_loosen(&operands);
-    result = core_begin(name);
+    result = core_begin(&operands, name);
+    operands_finish(&operands);
     if (result == DRIVER_SUCCESS) {
         result = core_end(real_calls()->cuMemcpyAsync(copy->to, copy->from, copy->bytes,
                                                       core_stream(copy->stream)),

@@ -31,11 +31,12 @@ bool copy_ends_visible(uint64_t address)
 void copy_ends_note(uint64_t to, uint64_t from, bool is_from_host)
 {
     const struct allocation *source = alloc_find(from);
+    uint64_t pointers = operands_note_pointer(0, to);
 
     /* What the host looks at may be elsewhere each time, such as the element with the largest
        number. */
-    operands_note_pointer(to);
-    operands_note_pointer(source != NULL && alloc_find(to) == NULL ? source->address : from);
+    pointers = operands_note_pointer(
+        pointers, source != NULL && alloc_find(to) == NULL ? source->address : from);
     iteration_event(core_context(), is_from_host ? "copy from the host" : "copy",
-                    is_from_host ? PERIOD_COPY_IN : PERIOD_OTHER);
+                    is_from_host ? PERIOD_COPY_IN : PERIOD_OTHER, pointers);
 }

@@ -67,14 +67,15 @@ static CUresult fill_band(const struct fill *fill)
     uint64_t page_bytes = capu_context_config(core_context())->page_bytes;
     const struct rows rows = rows_of(fill);
     struct rows_cursor range = {0};
+    struct operands operands = {0};
     CUresult result;
 
     while (rows_next(&rows, page_bytes, &range)) {
-        if (!core_add(range.address, range.bytes, range.is_dense ? CAPU_WRITE : CAPU_UPDATE)) {
-            return DRIVER_OUT_OF_MEMORY;
-        }
+        operands_put(&operands, range.address, range.bytes,
+                     range.is_dense ? CAPU_WRITE : CAPU_UPDATE);
     }
-    result = core_begin(name);
+    result = core_begin(&operands, name);
+    operands_finish(&operands);
     return result == DRIVER_SUCCESS ? core_end(enqueue(fill), name) : result;
 }
 
@@ -112,8 +113,7 @@ static CUresult fill_own(const struct fill *fill, const struct allocation *alloc
         fill->to % fill->unit != 0 || (fill->height > 1 && fill->pitch < rows.width)) {
         return DRIVER_INVALID_VALUE;
     }
-    operands_note_pointer(fill->to);
-    iteration_event(core_context(), name, PERIOD_OTHER);
+    iteration_event(core_context(), name, PERIOD_OTHER, operands_note_pointer(0, fill->to));
     cut_range(core_context(), fill->to, bytes);
     if (fill->value == 0 && rows_next(&rows, UINT64_MAX, &all) && all.is_dense) {
         return core_result(zero(fill->to, bytes), name);

@@ -7,11 +7,11 @@
 #include "shim/core/cut.h"
 #include "shim/core/floor.h"
 #include "shim/core/iteration.h"
+#include "shim/core/operands.h"
 #include "shim/driver/log.h"
 #include "shim/driver/real_calls.h"
 #include "shim/driver/settings.h"
 
-#include "base/array.h"
 #include "base/environment.h"
 
 #include <dlfcn.h>
@@ -29,13 +29,10 @@ static struct {
     bool has_failed; /* the context could not be created */
     bool is_host;    /* device; constant once the context is there */
     uint64_t full_budget;
-    struct capu_operand *operands;
-    size_t operand_count, operand_capacity;
-    size_t begun_count; /* of those of the access that has begun */
-    uint64_t undone;    /* atomic */
-    CUstream stream;    /* atomic: is_open is set after it */
-    bool is_open;       /* atomic */
-    bool is_child;      /* atomic: of the process that created the context */
+    uint64_t undone; /* atomic */
+    CUstream stream; /* atomic: is_open is set after it */
+    bool is_open;    /* atomic */
+    bool is_child;   /* atomic: of the process that created the context */
     void (*begun)(const char *name, const capu_operand *operands, size_t count);
     void (*ended)(void); /* both constant once there is a context */
     bool (*make_room)(void);
@@ -209,8 +206,6 @@ CUresult core_enter(void)
 
     (void)pthread_mutex_lock(&core.lock);
     capture_relax();
-    core.operand_count = 0; /* of an access that was not begun */
-    iteration_forget_pointers();
     if (core.context == NULL) {
         result = core.has_failed ? DRIVER_NOT_SUPPORTED : open_core();
     }
@@ -318,36 +313,6 @@ CUresult core_result(capu_status status, const char *what)
     }
 }
 
-bool core_add(uint64_t address, uint64_t bytes, capu_role role)
-{
-    if (!array_reserve(&core.operands, &core.operand_capacity, core.operand_count + 1,
-                       sizeof(core.operands[0]))) {
-        return false;
-    }
-    core.operands[core.operand_count++] =
-        capu_operand_of((const void *)(uintptr_t)address, bytes, role);
-    return true;
-}
-
-bool core_add_list(const capu_operand *list, size_t count)
-{
-    if (!array_reserve(&core.operands, &core.operand_capacity, core.operand_count + count,
-                       sizeof(core.operands[0]))) {
-        return false;
-    }
-    if (count > 0) {
-        memcpy(core.operands + core.operand_count, list, count * sizeof(list[0]));
-        core.operand_count += count;
-    }
-    return true;
-}
-
-capu_operand *core_added(size_t **count)
-{
-    *count = &core.operand_count;
-    return core.operands;
-}
-
 void core_watch(void (*begun)(const char *name, const capu_operand *operands, size_t count),
                 void (*ended)(void))
 {
@@ -355,19 +320,19 @@ void core_watch(void (*begun)(const char *name, const capu_operand *operands, si
     core.ended = ended;
 }
 
-/* Begins or runs an op with the operands that were added. */
-static capu_status issue(capu_op *op, capu_status (*call)(capu_context *, const capu_op *))
+/* Begins or runs an op with these operands. */
+static capu_status issue(const struct operands *operands, capu_op *op,
+                         capu_status (*call)(capu_context *, const capu_op *))
 {
     capu_status status;
 
     op->size = sizeof(*op);
-    op->operands = core.operands;
-    op->operand_count = core.operand_count;
-    floor_note(core.context, core.operands, core.operand_count);
-    cut_note(core.context, core.operands, core.operand_count);
+    op->operands = operands->list;
+    op->operand_count = operands->count;
+    floor_note(core.context, operands->list, operands->count);
+    cut_note(core.context, operands->list, operands->count);
     status = call(core.context, op);
-    if (status == CAPU_OVER_BUDGET &&
-        cut_operands(core.context, core.operands, core.operand_count)) {
+    if (status == CAPU_OVER_BUDGET && cut_operands(core.context, operands->list, operands->count)) {
         status = call(core.context, op);
     }
     if (status == CAPU_OVER_BUDGET && core.make_room != NULL && core.make_room()) {
@@ -403,34 +368,29 @@ static CUresult note_result(capu_status status, const char *name)
     return result;
 }
 
-CUresult core_begin(const char *name)
+CUresult core_begin(const struct operands *operands, const char *name)
 {
     capu_op op = {.name = name};
-    capu_status status = issue(&op, capu_access_begin);
+    capu_status status;
 
-    if (status == CAPU_OK && core.begun != NULL) {
-        core.begun(name, core.operands, core.operand_count);
+    if (operands->has_failed) {
+        return DRIVER_OUT_OF_MEMORY;
     }
-    core.begun_count = core.operand_count;
-    core.operand_count = 0;
+    status = issue(operands, &op, capu_access_begin);
+    if (status == CAPU_OK && core.begun != NULL) {
+        core.begun(name, operands->list, operands->count);
+    }
     return note_result(status, name);
 }
 
-CUresult core_run(capu_op *op)
+CUresult core_run(const struct operands *operands, capu_op *op)
 {
-    capu_status status = issue(op, capu_run);
+    capu_status status = issue(operands, op, capu_run);
 
-    core.operand_count = 0;
     if (status == CAPU_OK && core.is_host) {
         status = capu_synchronize(core.context);
     }
     return note_result(status, op->name);
-}
-
-const capu_operand *core_operands(size_t *count)
-{
-    *count = core.begun_count;
-    return core.operands;
 }
 
 CUresult core_end(CUresult result, const char *name)

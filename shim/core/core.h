@@ -15,6 +15,8 @@
 
 #include <stdbool.h>
 
+struct operands;
+
 /* Whether a call is ours. Not while nothing is managed, in a child after fork, inside a library's
    call whose operands are known, or for callers that the call is not for. Thread: any. */
 bool core_takes(enum caller caller, bool is_program_only);
@@ -60,26 +62,16 @@ uint64_t core_full_budget(void);
 /* The driver's error for a status; a line reports what failed and why. */
 CUresult core_result(capu_status status, const char *what);
 
-/* Adds an operand to the next access. False: no host memory. */
-bool core_add(uint64_t address, uint64_t bytes, capu_role role);
-
-/* The same for several. */
-bool core_add_list(const capu_operand *list, size_t count);
-
-/* The operands that were added, and how many, so that a caller can make them fewer. */
-capu_operand *core_added(size_t **count);
-
-/* Begins an access of the operands that were added, which are forgotten. The caller then enqueues
-   its work on core_stream() and ends the access with the driver's answer, which end returns. */
-CUresult core_begin(const char *name);
-/* The operands of the access that has begun. Valid until the next is added. */
-const capu_operand *core_operands(size_t *count);
+/* Begins an access. The caller then enqueues its work on core_stream() and ends the access with the
+   driver's answer, which end returns. OUT_OF_MEMORY: also if operands are missing, since there was
+   no host memory. */
+CUresult core_begin(const struct operands *operands, const char *name);
 CUresult core_end(CUresult result, const char *name);
 
-/* Runs an op of the operands that were added, which are forgotten, by its function: the library may
-   run it again later. On the host device also waits for it. What was said of begin and end does
-   not hold: the function says what has begun. */
-CUresult core_run(capu_op *op);
+/* Runs an op, whose operands are set here, by its function: the library may run it again later. On
+   the host device also waits for it. What was said of begin and end does not hold: the function
+   says what has begun. */
+CUresult core_run(const struct operands *operands, capu_op *op);
 
 /* Counts a launch, copy or memset of the program that failed here and would not have failed without
    a budget; those whose access does not begin are counted. What was counted so far. Thread: any. */

@@ -16,12 +16,11 @@ static struct {
     struct period *period; /* NULL: not created yet */
     bool has_failed;       /* it could not be created */
     bool is_open;
-    bool is_loose;     /* see iteration_is_loose */
-    uint64_t pointers; /* hash of those added for the next event */
-    uint64_t wait_ns;  /* atomic: since the last event */
-    bool names_next;   /* atomic: the next event begins an iteration */
-    uint64_t events;   /* of the open iteration */
-    uint64_t seen;     /* the newest iteration whose report was read */
+    bool is_loose;    /* see iteration_is_loose */
+    uint64_t wait_ns; /* atomic: since the last event */
+    bool names_next;  /* atomic: the next event begins an iteration */
+    uint64_t events;  /* of the open iteration */
+    uint64_t seen;    /* the newest iteration whose report was read */
     struct iteration_figures figures;
     struct match {
         const char *name;
@@ -66,19 +65,14 @@ bool iteration_is_loose(void)
     return iterations.is_loose;
 }
 
-void iteration_add_pointers(uint64_t pointers)
+uint64_t iteration_join_pointers(uint64_t pointers, uint64_t more)
 {
-    iterations.pointers = hash_mix(iterations.pointers + 1, pointers);
+    return hash_mix(pointers + 1, more);
 }
 
 void iteration_name_next(void)
 {
     __atomic_store_n(&iterations.names_next, true, __ATOMIC_RELAXED);
-}
-
-void iteration_forget_pointers(void)
-{
-    iterations.pointers = 0;
 }
 
 /* Whether the kernel is one that begins iterations. Few names, and each is compared once. */
@@ -193,14 +187,11 @@ static void begin(capu_context *context, const char *name)
     read_report(context);
 }
 
-void iteration_event(capu_context *context, const char *name, enum period_kind kind)
+void iteration_event(capu_context *context, const char *name, enum period_kind kind,
+                     uint64_t pointers)
 {
-    struct period_event event = {
-        .hash = hash_mix((uintptr_t)name, iterations.pointers),
-        .kind = kind,
-    };
+    struct period_event event = {.hash = hash_mix((uintptr_t)name, pointers), .kind = kind};
 
-    iterations.pointers = 0;
     if (!is_on() || !create()) {
         return;
     }

@@ -24,15 +24,13 @@ uint64_t iteration_mix_pointer(uint64_t pointers, uint64_t ordinal, uint64_t off
    another part of it have no period otherwise. */
 bool iteration_is_loose(void);
 
-/* Adds pointers to the next event, by their hash. */
-void iteration_add_pointers(uint64_t pointers);
+/* The hash of pointers and of more pointers, given by their own hash. */
+uint64_t iteration_join_pointers(uint64_t pointers, uint64_t more);
 
-/* The pointers that were added belong to no event. */
-void iteration_forget_pointers(void);
-
-/* An event with the pointers that were added, before its access begins. `name`: of the kernel or
-   function; the same address for the same name. */
-void iteration_event(capu_context *context, const char *name, enum period_kind kind);
+/* An event, before its access begins. `name`: of the kernel or function; the same address for the
+   same name. `pointers`: the hash of the call's pointers. */
+void iteration_event(capu_context *context, const char *name, enum period_kind kind,
+                     uint64_t pointers);
 
 /* The next event begins an iteration, because the user says so. Thread: any, entered or not. */
 void iteration_name_next(void);

@@ -8,14 +8,82 @@
 #include "shim/core/iteration.h"
 #include "shim/driver/settings.h"
 
-#include <stdlib.h>
+#include "base/array.h"
 
-void operands_note_stores(const capu_operand *list, size_t count)
+#include <stdlib.h>
+#include <string.h>
+
+/* A list that no access uses, so that most need not be allocated. Guarded by the core's lock. */
+static struct {
+    capu_operand *list;
+    size_t capacity;
+} spare;
+
+void operands_finish(struct operands *operands)
 {
-    for (size_t i = 0; i < count && settings_get()->mode == CAPU_MODE_GUIDED; i++) {
-        if (list[i].role != CAPU_READ) {
-            alloc_note_stored((uintptr_t)list[i].address);
-        }
+    if (operands->capacity > spare.capacity) {
+        free(spare.list);
+        spare.list = operands->list;
+        spare.capacity = operands->capacity;
+    } else {
+        free(operands->list);
+    }
+    operands->list = NULL;
+    operands->count = operands->capacity = 0;
+}
+
+static bool reserve(struct operands *operands, size_t count)
+{
+    if (operands->list == NULL) {
+        operands->list = spare.list;
+        operands->capacity = spare.capacity;
+        spare.list = NULL;
+        spare.capacity = 0;
+    }
+    return array_reserve(&operands->list, &operands->capacity, operands->count + count,
+                         sizeof(operands->list[0]));
+}
+
+static uint64_t sum(const capu_operand *list, size_t count)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bytes += list[i].bytes;
+    }
+    return bytes;
+}
+
+void operands_add_list(struct operands *operands, const capu_operand *list, size_t count)
+{
+    if (!reserve(operands, count)) {
+        operands->has_failed = true;
+        return;
+    }
+    if (count > 0) {
+        memcpy(operands->list + operands->count, list, count * sizeof(list[0]));
+    }
+    operands->count += count;
+    operands->bytes += sum(list, count);
+}
+
+static void note_store(const capu_operand *operand)
+{
+    if (settings_get()->mode == CAPU_MODE_GUIDED && operand->role != CAPU_READ) {
+        alloc_note_stored((uintptr_t)operand->address);
+    }
+}
+
+uint64_t operands_sum(const struct operands *operands)
+{
+    return sum(operands->list, operands->count);
+}
+
+void operands_note_list(struct operands *operands)
+{
+    operands->bytes = operands_sum(operands);
+    for (size_t i = 0; i < operands->count; i++) {
+        note_store(&operands->list[i]);
     }
 }
 
@@ -23,17 +91,15 @@ void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, c
 {
     const capu_operand operand = capu_operand_of((const void *)(uintptr_t)address, bytes, role);
 
-    operands_note_stores(&operand, 1);
-    operands->bytes += bytes;
-    operands->has_failed |= !core_add(address, bytes, role);
+    note_store(&operand);
+    operands_add_list(operands, &operand, 1);
 }
 
-void operands_add_list(struct operands *operands, const capu_operand *list, size_t count)
+void operands_put(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role)
 {
-    for (size_t i = 0; i < count; i++) {
-        operands->bytes += list[i].bytes;
-    }
-    operands->has_failed |= !core_add_list(list, count);
+    const capu_operand operand = capu_operand_of((const void *)(uintptr_t)address, bytes, role);
+
+    operands_add_list(operands, &operand, 1);
 }
 
 uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address)
@@ -60,11 +126,11 @@ uint64_t operands_mix_event(uint64_t pointers, uint64_t address)
                                     operands_is_data(address) ? 0 : address - allocation->address);
 }
 
-void operands_note_pointer(uint64_t address)
+uint64_t operands_note_pointer(uint64_t pointers, uint64_t address)
 {
-    if (settings_get()->mode == CAPU_MODE_GUIDED) {
-        iteration_add_pointers(operands_mix_event(0, address));
-    }
+    return settings_get()->mode == CAPU_MODE_GUIDED
+               ? iteration_join_pointers(pointers, operands_mix_event(0, address))
+               : pointers;
 }
 
 void operands_widen(uint64_t *address, uint64_t *bytes)
@@ -101,13 +167,12 @@ void operands_loosen(struct operands *operands)
                           ? capu_context_config(core_context())->budget_bytes
                           : 0;
     uint64_t needed = 0;
-    size_t *count;
-    capu_operand *list = core_added(&count);
+    capu_operand *list = operands->list;
 
-    for (size_t i = 0; i < *count && budget > 0; i++) {
+    for (size_t i = 0; i < operands->count && budget > 0; i++) {
         needed += operands_tensor_bytes((uintptr_t)list[i].address, list[i].bytes);
     }
-    for (size_t i = 0; i < *count && needed < budget / 2; i++) {
+    for (size_t i = 0; i < operands->count && needed < budget / 2; i++) {
         uint64_t address = (uintptr_t)list[i].address;
         uint64_t bytes = list[i].bytes;
 
@@ -129,15 +194,14 @@ static int by_address(const void *one, const void *other)
 
 void operands_merge(struct operands *operands)
 {
-    size_t *count;
-    capu_operand *list = core_added(&count);
+    capu_operand *list = operands->list;
     size_t kept = 0;
 
-    if (*count > 0) {
-        qsort(list, *count, sizeof(list[0]), by_address);
+    if (operands->count > 0) {
+        qsort(list, operands->count, sizeof(list[0]), by_address);
     }
     operands->bytes = 0;
-    for (size_t i = 0; i < *count; i++) {
+    for (size_t i = 0; i < operands->count; i++) {
         uint64_t address = (uintptr_t)list[i].address;
         uint64_t end = address + list[i].bytes;
         capu_operand *last = kept > 0 ? &list[kept - 1] : NULL;
@@ -154,7 +218,7 @@ void operands_merge(struct operands *operands)
         list[kept].role = list[i].role == CAPU_READ ? CAPU_READ : CAPU_UPDATE;
         operands->bytes += list[kept++].bytes;
     }
-    *count = kept;
+    operands->count = kept;
 }
 
 void operands_add_all(struct operands *operands)

@@ -1,5 +1,8 @@
-/* Operands of an access, in terms of the program's allocations. For the thread that has entered the
-   core; core_begin takes what was added. */
+/*
+ * The operands of an access, in terms of the program's allocations. A call of the program collects
+ * them in a struct operands, which it hands to core_begin or core_run. For the thread that has
+ * entered the core.
+ */
 #ifndef CAPU_SHIM_OPERANDS_H
 #define CAPU_SHIM_OPERANDS_H
 
@@ -8,15 +11,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Zeroed: none. */
 struct operands {
-    uint64_t bytes;  /* of all that was added */
-    bool has_failed; /* no host memory */
-    bool has_others; /* a launch may access other memory than these: the driver's own */
+    capu_operand *list;
+    size_t count, capacity;
+    uint64_t bytes;    /* of all that was added */
+    uint64_t pointers; /* the hash of the call's pointers, for iteration_event */
+    bool has_failed;   /* no host memory: some are missing */
+
+    /* Of a launch. */
+    uint64_t written_bytes; /* of tensors that it writes as a whole */
+    bool has_others;        /* it may access other memory than these: the driver's own */
+    bool stores_elsewhere;  /* it may store to variables of modules */
 };
 
-/* Adds a pointer of a call to the event that it is (iteration.h): of a kernel, or of a copy. The
-   ranges below are added as they are. */
-void operands_note_pointer(uint64_t address);
+/* Frees the list. */
+void operands_finish(struct operands *operands);
+
+/* In guided mode, the hash of a call's pointers (iteration.h) and one more: of a copy, or of a call
+   of a library. */
+uint64_t operands_note_pointer(uint64_t pointers, uint64_t address);
 
 /* The hash of the pointers of an event, and one more; for guided mode. */
 uint64_t operands_mix_event(uint64_t pointers, uint64_t address);
@@ -24,8 +38,11 @@ uint64_t operands_mix_event(uint64_t pointers, uint64_t address);
 /* The hash of pointers, and one more, wherever it lies. */
 uint64_t operands_mix_pointer(uint64_t pointers, uint64_t address);
 
-/* Notes which allocations a list stores to. */
-void operands_note_stores(const capu_operand *list, size_t count);
+/* Counts the bytes of what the list has now, and notes which allocations it stores to. */
+void operands_note_list(struct operands *operands);
+
+/* The bytes of what the list has now. */
+uint64_t operands_sum(const struct operands *operands);
 
 /* Widens a range within one allocation to the tensors that it meets. */
 void operands_widen(uint64_t *address, uint64_t *bytes);
@@ -41,10 +58,13 @@ uint64_t operands_tensor_bytes(uint64_t address, uint64_t bytes);
    they are cut at the borders of operands. */
 void operands_loosen(struct operands *operands);
 
-/* A range within one allocation, as it is. What is not only read is noted as stored to. */
+/* A range within one allocation, as it is, of which nothing is noted. */
+void operands_put(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role);
+
+/* The same. What is not only read is noted as stored to. */
 void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role);
 
-/* Several of them, of which nothing is noted. */
+/* Several ranges, of which nothing is noted. */
 void operands_add_list(struct operands *operands, const capu_operand *list, size_t count);
 
 /* Makes one operand of those that overlap or are equal: a read if all are, else an update, since it

@@ -3,6 +3,7 @@
 
 #include "shim/core/alloc.h"
 #include "shim/core/code.h"
+#include "shim/core/iteration.h"
 #include "shim/driver/log.h"
 #include "shim/driver/real_calls.h"
 #include "shim/driver/symbol.h"
@@ -281,11 +282,26 @@ static const char *why_open(const struct graph *graph)
     return graph->reason;
 }
 
+static CUresult add_kernel(const struct graph_node *node, struct operands *operands)
+{
+    struct operands own = {0};
+    CUresult result = reach_add(node->kernel, &node->launch, &own);
+
+    if (own.stores_elsewhere) {
+        code_note_stored();
+    }
+    if (own.bytes > node->kernel->most_bytes) {
+        node->kernel->most_bytes = own.bytes;
+    }
+    operands_add_list(operands, own.list, own.count);
+    operands->pointers = iteration_join_pointers(operands->pointers, own.pointers);
+    operands->has_failed |= own.has_failed;
+    operands_finish(&own);
+    return result;
+}
+
 static CUresult add_node(const struct graph_node *node, struct operands *operands)
 {
-    uint64_t before = operands->bytes;
-    CUresult result = DRIVER_SUCCESS;
-
     if (node->known != NULL) {
         for (size_t i = 0; i < node->known->count; i++) {
             const capu_operand *operand = &node->known->operands[i];
@@ -297,22 +313,16 @@ static CUresult add_node(const struct graph_node *node, struct operands *operand
     }
     switch (node->type) {
     case NODE_KERNEL:
-        result = reach_add(node->kernel, &node->launch, operands);
-        reach_begun();
-        if (operands->bytes - before > node->kernel->most_bytes) {
-            node->kernel->most_bytes = operands->bytes - before;
-        }
-        break;
+        return add_kernel(node, operands);
     case NODE_MEMSET:
         graph_add_fill(&node->fill, operands, CAPU_UPDATE);
-        break;
+        return DRIVER_SUCCESS;
     case NODE_MEMCPY:
         graph_add_copy(&node->copy, operands, CAPU_UPDATE);
-        break;
+        return DRIVER_SUCCESS;
     default:
-        break;
+        return DRIVER_SUCCESS;
     }
-    return result;
 }
 
 CUresult graph_add(const struct graph *graph, struct operands *operands, const char **open)

@@ -55,7 +55,7 @@ void graph_note_fill(struct graph_node *node, const struct memset_node *params);
 void graph_note_copy(struct graph_node *node, const struct copy_3d *params);
 void graph_forget(struct graph *graph);
 
-/* Adds what the nodes touch to the next access. *open: why it is all memory, or NULL. */
+/* Adds what the nodes touch. *open: why it is all memory, or NULL. */
 CUresult graph_add(const struct graph *graph, struct operands *operands, const char **open);
 
 /* Whether a graph that is not open may store to variables of modules. */
@@ -67,11 +67,11 @@ void graph_add_copy(const struct copy_3d *copy, struct operands *operands, capu_
 
 /*
  * Around a call of the driver that makes or changes a node for a copy or memset: the driver may
- * look at its addresses, so what is there has to be resident. graph_hold begins an access of what
- * was added, if that is anything; on an error it leaves the core. graph_release ends it, leaves the
- * core and returns the driver's answer.
+ * look at its addresses, so what is there has to be resident. graph_hold begins an access of the
+ * operands, if there are any, and frees them; on an error it leaves the core. graph_release ends
+ * it, leaves the core and returns the driver's answer.
  */
-CUresult graph_hold(const struct operands *operands);
+CUresult graph_hold(struct operands *operands);
 CUresult graph_release(const struct operands *operands, CUresult result);
 
 /* Copies and memsets of a stream that captures. Thread: any, not entered. */

@@ -320,10 +320,12 @@ static CUresult begin(struct graph *graph)
     }
     result = graph_add(graph, &operands, &open);
     if (result != DRIVER_SUCCESS) {
+        operands_finish(&operands);
         return result;
     }
-    iteration_event(core_context(), graph->name, PERIOD_LAUNCH);
-    result = core_begin(graph->name);
+    iteration_event(core_context(), graph->name, PERIOD_LAUNCH, operands.pointers);
+    result = core_begin(&operands, graph->name);
+    operands_finish(&operands);
     if (result == DRIVER_OUT_OF_MEMORY) {
         report_no_room(graph, &operands, open);
     }

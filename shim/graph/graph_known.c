@@ -1,7 +1,6 @@
 /* Nodes of known calls, see graph_known.h. */
 #include "shim/graph/graph_known.h"
 
-#include "shim/core/core.h"
 #include "shim/driver/real_calls.h"
 
 #include "base/array.h"
@@ -54,21 +53,20 @@ static CUgraph graph_of(CUstream stream)
                : NULL;
 }
 
-CUresult graph_known_begin(CUstream stream, struct graph_known_call *call)
+CUresult graph_known_begin(CUstream stream, const struct operands *operands,
+                           struct graph_known_call *call)
 {
-    size_t *count;
-    const capu_operand *operands = core_added(&count);
-    size_t bytes = *count * sizeof(*operands);
-    struct graph_known *known = malloc(sizeof(*known) + bytes);
+    size_t bytes = operands->count * sizeof(operands->list[0]);
+    struct graph_known *known = !operands->has_failed ? malloc(sizeof(*known) + bytes) : NULL;
 
     if (known == NULL) {
         return DRIVER_OUT_OF_MEMORY;
     }
-    *known = (struct graph_known){.holders = 1, .graph = graph_of(stream), .count = *count};
+    *known =
+        (struct graph_known){.holders = 1, .graph = graph_of(stream), .count = operands->count};
     if (bytes > 0) {
-        memcpy(known->operands, operands, bytes);
+        memcpy(known->operands, operands->list, bytes);
     }
-    *count = 0;
     *call = (struct graph_known_call){.known = known};
     if (known->graph != NULL &&
         graph_list_nodes(known->graph, &call->before, &call->before_count) != DRIVER_SUCCESS) {

@@ -5,6 +5,7 @@
 #ifndef CAPU_SHIM_GRAPH_KNOWN_H
 #define CAPU_SHIM_GRAPH_KNOWN_H
 
+#include "shim/core/operands.h"
 #include "shim/driver/driver.h"
 
 #include "capuchin/capuchin.h"
@@ -26,10 +27,10 @@ struct graph_known_call {
     size_t before_count;
 };
 
-/* Around such a call: takes the operands that were added for the next access. The nodes that the
-   call adds are noted if it succeeds. An error: there is no host memory, and the call must not be
-   made. */
-CUresult graph_known_begin(CUstream stream, struct graph_known_call *call);
+/* Around such a call, which touches the operands. The nodes that the call adds are noted if it
+   succeeds. An error: there is no host memory, and the call must not be made. */
+CUresult graph_known_begin(CUstream stream, const struct operands *operands,
+                           struct graph_known_call *call);
 void graph_known_end(const struct graph_known_call *call, bool has_succeeded);
 
 /* Of a node of a graph; a holder more. NULL: nothing is known. */

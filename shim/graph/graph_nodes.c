@@ -10,12 +10,12 @@
 
 static const char name[] = "node of a graph";
 
-CUresult graph_hold(const struct operands *operands)
+CUresult graph_hold(struct operands *operands)
 {
-    CUresult result = operands->has_failed  ? DRIVER_OUT_OF_MEMORY
-                      : operands->bytes > 0 ? core_begin(name)
-                                            : DRIVER_SUCCESS;
+    CUresult result =
+        operands->has_failed || operands->bytes > 0 ? core_begin(operands, name) : DRIVER_SUCCESS;
 
+    operands_finish(operands);
     if (result != DRIVER_SUCCESS) {
         core_leave();
     }

@@ -39,7 +39,15 @@ bool launch_is_refused(const struct code_kernel *kernel, const struct launch *la
     return true;
 }
 
-/* Adds the operands of a launch to the next access. */
+/* A launch from its begin to its end. */
+struct begun {
+    struct code_kernel *kernel;
+    bool is_run;        /* it was carried out here, and has no end */
+    bool is_watched;    /* see verify.h */
+    bool writes_wholes; /* tensors, which were not fetched */
+};
+
+/* Finds the operands of a launch. */
 static CUresult add_operands(CUfunction function, struct code_kernel *kernel,
                              const struct launch *launch, struct operands *operands)
 {
@@ -59,53 +67,50 @@ static CUresult add_operands(CUfunction function, struct code_kernel *kernel,
 
 static void note_launch(struct code_kernel *kernel, const struct operands *operands)
 {
-    if (kernel->reason != NULL) {
+    if (kernel->reason != NULL || operands->stores_elsewhere) {
         code_note_stored();
-    } else {
-        reach_begun();
     }
     kernel->launch_count++;
     kernel->most_bytes =
         operands->bytes > kernel->most_bytes ? operands->bytes : kernel->most_bytes;
 }
 
-/* Begins the access of a launch, unless the launch is *run as an op here. Pre: entered. */
-static CUresult begin(CUfunction function, struct code_kernel *kernel, const struct launch *launch,
-                      bool *is_run)
+/* Begins the access of a launch, unless the launch is run as an op here. Pre: entered. */
+static CUresult begin(CUfunction function, const struct launch *launch, struct operands *operands,
+                      struct begun *begun)
 {
-    struct operands operands = {0};
+    struct code_kernel *kernel = begun->kernel;
     CUresult result;
-    bool is_watched;
+    bool waits;
 
     if (launch_is_refused(kernel, launch)) {
         return DRIVER_NOT_SUPPORTED;
     }
-    result = add_operands(function, kernel, launch, &operands);
+    result = add_operands(function, kernel, launch, operands);
+    begun->writes_wholes = operands->written_bytes > 0;
     if (result != DRIVER_SUCCESS) {
         return result;
     }
-    operands_loosen(&operands);
-    iteration_event(core_context(), kernel->name, PERIOD_LAUNCH);
-    if (recompute_takes(kernel, launch, &operands)) {
-        result = recompute_run(function, kernel, launch, is_run);
-        if (*is_run) {
-            note_launch(kernel, &operands);
+    operands_loosen(operands);
+    iteration_event(core_context(), kernel->name, PERIOD_LAUNCH, operands->pointers);
+    if (recompute_takes(kernel, launch, operands)) {
+        result = recompute_run(function, kernel, launch, operands, &begun->is_run);
+        if (begun->is_run) {
+            note_launch(kernel, operands);
         }
         return result;
     }
-    is_watched = verify_wait(kernel);
-    result = core_begin(kernel->name);
+    waits = verify_wait(kernel);
+    result = core_begin(operands, kernel->name);
     if (result == DRIVER_OUT_OF_MEMORY && kernel->reason != NULL && !kernel->is_trusted) {
         log_line("all %" PRIu64
                  " bytes are needed for the kernel %s, which is open: %s; what to do: "
                  "docs/unmodified.md",
-                 operands.bytes, kernel->name, kernel->reason);
+                 operands->bytes, kernel->name, kernel->reason);
     }
     if (result == DRIVER_SUCCESS) {
-        note_launch(kernel, &operands);
-        if (is_watched) {
-            verify_begin();
-        }
+        note_launch(kernel, operands);
+        begun->is_watched = waits && verify_begin(operands);
     }
     return result;
 }
@@ -145,37 +150,38 @@ static CUresult enter(CUfunction function, struct code_kernel **kernel)
     return result;
 }
 
-/* Begins a launch: takes the lock and begins its access. An error, or *is_run, since it was carried
-   out here: neither. */
-static CUresult begin_launch(CUfunction function, const struct launch *launch,
-                             struct code_kernel **kernel, bool *is_run)
+/* Begins a launch: takes the lock and begins its access. An error, or is_run: neither. */
+static CUresult begin_launch(CUfunction function, const struct launch *launch, struct begun *begun)
 {
+    struct operands operands = {0};
     CUresult result;
 
-    *is_run = false;
+    *begun = (struct begun){.kernel = NULL};
     verify_prepare();
-    result = enter(function, kernel);
-
+    result = enter(function, &begun->kernel);
     if (result != DRIVER_SUCCESS) {
         return result;
     }
-    result = begin(function, *kernel, launch, is_run);
+    result = begin(function, launch, &operands, begun);
+    operands_finish(&operands);
     if (result != DRIVER_SUCCESS) {
-        (*kernel)->failed_count += !*is_run;
-        reach_note_failure(*kernel, *is_run);
+        begun->kernel->failed_count += !begun->is_run;
+        reach_note_failure(begun->kernel, begun->is_run && begun->writes_wholes);
     }
-    if (result != DRIVER_SUCCESS || *is_run) {
+    if (result != DRIVER_SUCCESS || begun->is_run) {
         core_leave();
     }
     return result;
 }
 
-static CUresult end_launch(CUresult result, const struct code_kernel *kernel)
+static CUresult end_launch(const struct begun *begun, CUresult result)
 {
     if (result != DRIVER_SUCCESS) {
-        reach_note_failure(kernel, true);
+        reach_note_failure(begun->kernel, begun->writes_wholes);
+    } else if (begun->is_watched) {
+        result = verify_end(begun->kernel);
     }
-    result = core_end(verify_end(result, kernel), kernel->name);
+    result = core_end(result, begun->kernel->name);
     core_leave();
     return result;
 }
@@ -199,9 +205,8 @@ CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y
                                   .is_next = true,
                                   .parameters = parameters_of(parameters, extra),
                                   .is_plain = true};
-    struct code_kernel *kernel;
+    struct begun begun;
     CUresult result;
-    bool is_run;
 
     if (capture_takes(stream)) {
         return end_captured(real_calls()->cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x,
@@ -209,14 +214,13 @@ CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y
                                                          parameters, extra),
                             stream, function);
     }
-    result = begin_launch(function, &launch, &kernel, &is_run);
-    if (result != DRIVER_SUCCESS || is_run) {
+    result = begin_launch(function, &launch, &begun);
+    if (result != DRIVER_SUCCESS || begun.is_run) {
         return result;
     }
-    return end_launch(real_calls()->cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x,
-                                                   block_y, block_z, shared_bytes,
-                                                   core_stream(stream), parameters, extra),
-                      kernel);
+    return end_launch(&begun, real_calls()->cuLaunchKernel(function, grid_x, grid_y, grid_z,
+                                                           block_x, block_y, block_z, shared_bytes,
+                                                           core_stream(stream), parameters, extra));
 }
 
 CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
@@ -230,9 +234,8 @@ CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsi
                                   .is_next = true,
                                   .is_cooperative = true,
                                   .parameters = parameters_of(parameters, NULL)};
-    struct code_kernel *kernel;
+    struct begun begun;
     CUresult result;
-    bool is_run;
 
     if (capture_takes(stream)) {
         return end_captured(real_calls()->cuLaunchCooperativeKernel(
@@ -240,14 +243,13 @@ CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsi
                                 shared_bytes, stream, parameters),
                             stream, function);
     }
-    result = begin_launch(function, &launch, &kernel, &is_run);
-    if (result != DRIVER_SUCCESS || is_run) {
+    result = begin_launch(function, &launch, &begun);
+    if (result != DRIVER_SUCCESS || begun.is_run) {
         return result;
     }
-    return end_launch(real_calls()->cuLaunchCooperativeKernel(
-                          function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
-                          core_stream(stream), parameters),
-                      kernel);
+    return end_launch(&begun, real_calls()->cuLaunchCooperativeKernel(
+                                  function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                  shared_bytes, core_stream(stream), parameters));
 }
 
 static struct launch launch_of(const struct launch_config *config, void **parameters, void **extra)
@@ -274,9 +276,8 @@ CUresult on_cuLaunchKernelEx(const struct launch_config *config, CUfunction func
 {
     struct launch_config folded;
     struct launch launch;
-    struct code_kernel *kernel;
+    struct begun begun;
     CUresult result;
-    bool is_run;
 
     if (config == NULL) {
         return DRIVER_INVALID_VALUE;
@@ -286,11 +287,11 @@ CUresult on_cuLaunchKernelEx(const struct launch_config *config, CUfunction func
                             config->stream, function);
     }
     launch = launch_of(config, parameters, extra);
-    result = begin_launch(function, &launch, &kernel, &is_run);
-    if (result != DRIVER_SUCCESS || is_run) {
+    result = begin_launch(function, &launch, &begun);
+    if (result != DRIVER_SUCCESS || begun.is_run) {
         return result;
     }
     folded = *config;
     folded.stream = core_stream(config->stream);
-    return end_launch(real_calls()->cuLaunchKernelEx(&folded, function, parameters, extra), kernel);
+    return end_launch(&begun, real_calls()->cuLaunchKernelEx(&folded, function, parameters, extra));
 }

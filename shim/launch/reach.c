@@ -44,12 +44,10 @@ static struct {
     struct slice_result ranges[REACH_REPORTS_MOST];
     struct reach_result relative[REACH_REPORTS_MOST];
     struct reach_key key;
-    struct reach_list list;
-    struct reach_list reads; /* all that may be read */
+    struct operands reads; /* all that may be read */
     struct reach_interval intervals[REACH_INTERVALS_MOST];
-    struct reach_list covers; /* these, for one launch */
+    struct operands covers; /* these, for one launch */
     unsigned char block[PARAMETERS_BYTES_MOST];
-    bool stores_elsewhere; /* the launch */
 } found = {.results.bytes_most = CACHE_BYTES,
            .noted.bytes_most = CACHE_BYTES,
            .covered.bytes_most = CACHE_BYTES};
@@ -316,9 +314,9 @@ static const struct covered *find_covered(const struct code_kernel *kernel,
     return covered;
 }
 
-/* Makes writes of updates in found.list, where that is possible. Returns their bytes. */
+/* Makes writes of updates, where that is possible. Returns their bytes. */
 static uint64_t find_writes(const struct code_kernel *kernel, const struct launch *launch,
-                            const struct reach_result *results)
+                            const struct reach_result *results, struct operands *operands)
 {
     const struct covered *covered = find_covered(kernel, launch, results);
 
@@ -327,11 +325,11 @@ static uint64_t find_writes(const struct code_kernel *kernel, const struct launc
         const struct reach_interval *interval = &covered->intervals[i];
         const struct slice_report *report = &kernel->reach->slice.reports[interval->report];
 
-        reach_list_add(&found.covers,
-                       interval->first + slice_base(kernel->roles, report, found.block),
-                       interval->bytes, CAPU_WRITE);
+        operands_put(&found.covers,
+                     interval->first + slice_base(kernel->roles, report, found.block),
+                     interval->bytes, CAPU_WRITE);
     }
-    return reach_find_writes(&found.list, &found.reads, &found.covers);
+    return reach_find_writes(operands, &found.reads, &found.covers);
 }
 
 /* Operands. */
@@ -354,24 +352,24 @@ static uint64_t find_pointers(const struct code_kernel *kernel)
     return pointers;
 }
 
-/* Keeps found.list for found.key. */
-static void note_operands(bool is_complete, uint64_t written_bytes, uint64_t pointers)
+/* Keeps the operands of a launch for found.key. */
+static void note_operands(const struct operands *operands, bool is_complete)
 {
-    size_t bytes = found.list.count * sizeof(found.list.operands[0]);
+    size_t bytes = operands->count * sizeof(operands->list[0]);
     struct noted *noted =
         reach_cache_put(&found.noted, found.key.key, found.key.bytes, sizeof(*noted) + bytes);
 
     if (noted != NULL) {
         *noted = (struct noted){.allocations = alloc_generation(),
                                 .cuts = cut_generation(),
-                                .written_bytes = written_bytes,
-                                .pointers = pointers,
-                                .count = found.list.count,
+                                .written_bytes = operands->written_bytes,
+                                .pointers = operands->pointers,
+                                .count = operands->count,
                                 .is_complete = is_complete,
-                                .has_others = found.list.has_others,
+                                .has_others = operands->has_others,
                                 .is_loose = iteration_is_loose()};
         if (bytes > 0) {
-            memcpy(noted->operands, found.list.operands, bytes);
+            memcpy(noted->operands, operands->list, bytes);
         }
     }
 }
@@ -399,20 +397,20 @@ static bool add_noted(struct reach *reach, const struct launch *launch, struct o
     }
     reach->repeat_count++;
     reach->written_bytes += noted->written_bytes;
-    reach->has_written = noted->written_bytes > 0;
-    operands->has_others |= noted->has_others;
-    iteration_add_pointers(noted->pointers);
+    operands->written_bytes = noted->written_bytes;
+    operands->has_others = noted->has_others;
+    operands->pointers = noted->pointers;
     operands_add_list(operands, noted->operands, noted->count);
     return true;
 }
 
-/* Adds found.list, which was made for this launch. */
-static void add_found(struct operands *operands)
+/* Adds operands that are not known yet. Errors: those of reach_add. */
+static CUresult add_found(const struct code_kernel *kernel, const struct launch *launch,
+                          const struct reach_result *results, struct operands *operands, bool cuts)
 {
-    operands_note_stores(found.list.operands, found.list.count);
-    operands_add_list(operands, found.list.operands, found.list.count);
-    operands->has_failed |= found.list.has_failed;
-    operands->has_others |= found.list.has_others;
+    found.reads.count = 0;
+    found.reads.has_failed = false;
+    return reach_list_operands(kernel, launch, found.block, results, operands, &found.reads, cuts);
 }
 
 /* Whether operands can depend on data, so that they hold for one launch only. */
@@ -428,8 +426,6 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
 {
     struct reach *reach = kernel->reach;
     const struct reach_result *results;
-    uint64_t written_bytes = 0;
-    uint64_t pointers;
     bool is_repeated;
     bool is_seen;
     CUresult result;
@@ -438,23 +434,20 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
     if (add_noted(reach, launch, operands, &is_seen)) {
         return DRIVER_SUCCESS;
     }
-    pointers = find_pointers(kernel);
-    iteration_add_pointers(pointers);
+    operands->pointers = find_pointers(kernel);
     results = find(kernel, launch, &is_repeated);
-    result = reach_list_operands(kernel, launch, found.block, results, &found.list, &found.reads,
-                                 !is_seen);
+    result = add_found(kernel, launch, results, operands, !is_seen);
     is_repeated &= may_write(reach, launch);
     if (results == NULL) {
         reach->whole_count++;
     } else if (result == DRIVER_SUCCESS) {
-        written_bytes = is_repeated ? find_writes(kernel, launch, results) : 0;
-        if (!found.list.has_failed && !has_data(reach)) {
-            note_operands(is_repeated, written_bytes, pointers);
+        operands->written_bytes = is_repeated ? find_writes(kernel, launch, results, operands) : 0;
+        if (!operands->has_failed && !has_data(reach)) {
+            note_operands(operands, is_repeated);
         }
     }
-    reach->written_bytes += written_bytes;
-    reach->has_written = written_bytes > 0;
-    add_found(operands);
+    reach->written_bytes += operands->written_bytes;
+    operands_note_list(operands);
     return result;
 }
 
@@ -471,25 +464,21 @@ CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
         memset(found.block + reach->slice.results_offset, 0,
                reach->slice.parameter_bytes - reach->slice.results_offset);
     }
-    found.stores_elsewhere = reach_stores_elsewhere(kernel->roles, found.block);
-    if (found.stores_elsewhere && !launch->is_next) {
-        code_note_stored(); /* reach_begun will not be called for it */
-    }
+    operands->stores_elsewhere = reach_stores_elsewhere(kernel->roles, found.block);
     if (reach != NULL && reach->function != NULL) {
         /* What the slice would read must not change before the kernel reads it. */
-        if (reach->slice.source_count == 0 || (launch->is_next && !found.stores_elsewhere)) {
+        if (reach->slice.source_count == 0 || (launch->is_next && !operands->stores_elsewhere)) {
             return add_sliced(kernel, launch, operands);
         }
         reach->whole_count++;
     }
-    iteration_add_pointers(find_pointers(kernel));
-    result =
-        reach_list_operands(kernel, launch, found.block, NULL, &found.list, &found.reads, false);
-    add_found(operands);
+    operands->pointers = find_pointers(kernel);
+    result = add_found(kernel, launch, NULL, operands, false);
+    operands_note_list(operands);
     return result;
 }
 
-void reach_note_failure(const struct code_kernel *kernel, bool was_begun)
+void reach_note_failure(const struct code_kernel *kernel, bool has_lost)
 {
     struct reach *reach = __atomic_load_n(&kernel->reach, __ATOMIC_ACQUIRE);
 
@@ -497,17 +486,10 @@ void reach_note_failure(const struct code_kernel *kernel, bool was_begun)
         return;
     }
     reach->has_failed = true;
-    if (was_begun && reach->has_written) {
+    if (has_lost) {
         log_line("the driver has refused a launch of the kernel %s, and accepted others like it: "
                  "what was in the memory that it writes as a whole may be lost",
                  kernel->name);
-    }
-}
-
-void reach_begun(void)
-{
-    if (found.stores_elsewhere) {
-        code_note_stored();
     }
 }
 

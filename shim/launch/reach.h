@@ -28,20 +28,18 @@ void reach_prepare(struct code_kernel *kernel);
 void reach_unload(void);
 
 /*
- * Adds the operands of a launch of a closed kernel to the next access, and cuts what the launch is
- * the first to touch. Pre: the core was entered. Errors: INVALID_VALUE: the launch lacks
- * parameters; ILLEGAL_ADDRESS: the kernel would store outside an allocation, and a line says so.
+ * Finds the operands of a launch of a closed kernel, and cuts what the launch is the first to
+ * touch. Pre: the core was entered; there are no operands yet. Errors: INVALID_VALUE: the launch
+ * lacks parameters; ILLEGAL_ADDRESS: the kernel would store outside an allocation, and a line says
+ * so.
  */
 CUresult reach_add(struct code_kernel *kernel, const struct launch *launch,
                    struct operands *operands);
 
-/* Notes that a launch whose operands were added was not begun, or was and was refused by the
-   driver. From then on launches of the kernel fetch what they write. Pre: the core was entered. */
-void reach_note_failure(const struct code_kernel *kernel, bool was_begun);
-
-/* Notes that the launch for which reach_add was called last begins: it may store to variables. Not
-   for launches that are not next, of which reach_add notes that itself. */
-void reach_begun(void);
+/* Notes that a launch was not begun, or was and was refused by the driver. From then on launches of
+   the kernel fetch what they write. `has_lost`: it was begun, and was to write whole tensors, which
+   were not fetched. Pre: the core was entered. */
+void reach_note_failure(const struct code_kernel *kernel, bool has_lost);
 
 /* What the report says of a kernel's slices. */
 struct reach_summary {

@@ -203,13 +203,13 @@ static bool has_stored(const struct reading *reading, const struct slice_result 
 }
 
 /* Whether one of the operands includes an allocation. */
-static bool has_whole(const struct reach_list *list, const struct allocation *allocation)
+static bool has_whole(const struct operands *operands, const struct allocation *allocation)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        uint64_t first = (uintptr_t)list->operands[i].address;
+    for (size_t i = 0; i < operands->count; i++) {
+        uint64_t first = (uintptr_t)operands->list[i].address;
 
         if (first <= allocation->address &&
-            first + list->operands[i].bytes >= allocation->address + allocation->bytes) {
+            first + operands->list[i].bytes >= allocation->address + allocation->bytes) {
             return true;
         }
     }
@@ -217,7 +217,7 @@ static bool has_whole(const struct reach_list *list, const struct allocation *al
 }
 
 /* The bytes that it would spare: of allocations that only words have which it is about. */
-static uint64_t sparable(const struct reading *reading, const struct reach_list *list)
+static uint64_t sparable(const struct reading *reading, const struct operands *operands)
 {
     const struct kernel *roles = reading->kernel->roles;
     uint64_t least = PAGES_LEAST * capu_context_config(core_context())->page_bytes;
@@ -232,7 +232,8 @@ static uint64_t sparable(const struct reading *reading, const struct reach_list 
                parameters_next(reading->block, roles, &roles->words[i], &offset, &pointer)) {
             const struct allocation *allocation = alloc_find_pointer(pointer);
 
-            if (allocation != NULL && allocation->bytes >= least && !has_whole(list, allocation)) {
+            if (allocation != NULL && allocation->bytes >= least &&
+                !has_whole(operands, allocation)) {
                 bytes += allocation->bytes;
             }
         }
@@ -247,7 +248,8 @@ static bool run(const struct reading *reading, const struct launch *launch,
     static unsigned char block[PARAMETERS_BYTES_MOST]; /* guarded by the core's lock */
     const char *name = reading->kernel->name;
     struct reach *data = reading->kernel->reach->data;
-    bool is_added = true;
+    struct operands operands = {0};
+    CUresult result;
 
     memcpy(block, reading->block, reading->kernel->roles->parameter_bytes);
     for (size_t i = 0; i < data->slice.source_count; i++) {
@@ -257,12 +259,15 @@ static bool run(const struct reading *reading, const struct launch *launch,
             const struct slice_result *bounds = &reading->bounds[source->word];
 
             memcpy(block + source->offset, bounds, sizeof(*bounds));
-            is_added &= bounds->end == 0 ||
-                        core_add(bounds->lowest, bounds->end - bounds->lowest, CAPU_READ);
+            if (bounds->end != 0) {
+                operands_put(&operands, bounds->lowest, bounds->end - bounds->lowest, CAPU_READ);
+            }
         }
     }
     data->run_count++;
-    return is_added && core_begin(name) == DRIVER_SUCCESS &&
+    result = core_begin(&operands, name);
+    operands_finish(&operands);
+    return result == DRIVER_SUCCESS &&
            core_end(reach_run(data, launch, block, ranges), name) == DRIVER_SUCCESS;
 }
 
@@ -321,21 +326,11 @@ static void note_tensors(const struct reading *reading, const struct slice_resul
     *before = site;
 }
 
-static uint64_t list_bytes(const struct reach_list *list)
-{
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; i < list->count; i++) {
-        bytes += list->operands[i].bytes;
-    }
-    return bytes;
-}
-
 /* Whether a launch of an iteration fits the budget also if nothing is spared. */
-static bool fits_in_iteration(const struct reach_list *list, uint64_t spared)
+static bool fits_in_iteration(const struct operands *operands, uint64_t spared)
 {
     return settings_get()->mode == CAPU_MODE_GUIDED &&
-           spared + list_bytes(list) <= capu_context_config(core_context())->budget_bytes;
+           spared + operands_sum(operands) <= capu_context_config(core_context())->budget_bytes;
 }
 
 /* Whether what is spared then is worth operands that may differ from launch to launch. */
@@ -346,7 +341,7 @@ static bool is_worth(const struct reach *data, uint64_t spared)
 }
 
 uint64_t reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
-                         const unsigned char *block, const struct reach_list *list,
+                         const unsigned char *block, const struct operands *operands,
                          const struct reach_result *results,
                          struct reach_result read[REACH_REPORTS_MOST], bool *widens)
 {
@@ -362,8 +357,8 @@ uint64_t reach_read_data(const struct code_kernel *kernel, const struct launch *
         reach_stores_elsewhere(kernel->roles, block)) {
         return 0;
     }
-    spared = sparable(&reading, list);
-    *widens = fits_in_iteration(list, spared);
+    spared = sparable(&reading, operands);
+    *widens = fits_in_iteration(operands, spared);
     if (spared == 0 || (*widens && !is_worth(data, spared)) || !find_all_bounds(&reading) ||
         may_store(&reading) || !run(&reading, launch, ranges) || has_stored(&reading, ranges)) {
         return 0;

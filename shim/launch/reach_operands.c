@@ -14,8 +14,6 @@
 #include "shim/driver/log.h"
 #include "shim/launch/reach_parts.h"
 
-#include "base/array.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -41,8 +39,8 @@ struct range {
 struct call {
     const struct code_kernel *kernel;
     const unsigned char *block;
-    struct reach_list *list;
-    struct reach_list *reads;
+    struct operands *operands;
+    struct operands *reads;
     bool cuts;   /* tensors, at the borders of what is accessed */
     bool widens; /* what depends on data, to the tensors that it meets */
 };
@@ -54,29 +52,19 @@ static bool includes(const capu_operand *one, uint64_t address, uint64_t bytes)
     return offset <= one->bytes && bytes <= one->bytes - offset;
 }
 
-void reach_list_add(struct reach_list *list, uint64_t address, uint64_t bytes, capu_role role)
-{
-    if (!array_reserve(&list->operands, &list->capacity, list->count + 1,
-                       sizeof(list->operands[0]))) {
-        list->has_failed = true;
-        return;
-    }
-    list->operands[list->count++] = capu_operand_of((const void *)(uintptr_t)address, bytes, role);
-}
-
 /* Adds a range. What a pointer loads is often part of what it stores, or the other way round: then
    one operand does for both. */
 static void add(const struct call *call, uint64_t address, uint64_t bytes, capu_role role,
                 bool is_read)
 {
     const capu_operand operand = capu_operand_of((const void *)(uintptr_t)address, bytes, role);
-    struct reach_list *list = call->list;
+    struct operands *operands = call->operands;
 
     if (is_read) {
-        reach_list_add(call->reads, address, bytes, CAPU_READ);
+        operands_put(call->reads, address, bytes, CAPU_READ);
     }
-    for (size_t i = 0; i < list->count && i < MERGED_MOST; i++) {
-        capu_operand *other = &list->operands[i];
+    for (size_t i = 0; i < operands->count && i < MERGED_MOST; i++) {
+        capu_operand *other = &operands->list[i];
 
         if ((other->role == CAPU_UPDATE || role == CAPU_READ) && includes(other, address, bytes)) {
             return;
@@ -87,7 +75,7 @@ static void add(const struct call *call, uint64_t address, uint64_t bytes, capu_
             return;
         }
     }
-    reach_list_add(list, address, bytes, role);
+    operands_put(operands, address, bytes, role);
 }
 
 static void add_whole(const struct call *call, size_t index)
@@ -103,7 +91,7 @@ static void add_whole(const struct call *call, size_t index)
             add(call, allocation->address, allocation->bytes,
                 word->is_written || word->is_atomic ? CAPU_UPDATE : CAPU_READ, true);
         }
-        call->list->has_others |= allocation == NULL && pointer != 0;
+        call->operands->has_others |= allocation == NULL && pointer != 0;
     }
 }
 
@@ -213,7 +201,7 @@ static CUresult add_exact(const struct range *range)
     const struct allocation *met = first_from(range->lowest, &end);
 
     if (met == NULL || met->address >= range->end) {
-        range->call->list->has_others = true;
+        range->call->operands->has_others = true;
         return DRIVER_SUCCESS;
     }
     if (is_in(range, met)) {
@@ -226,7 +214,7 @@ static CUresult add_exact(const struct range *range)
     if (range->report->is_stored) {
         return refuse_store(range, met);
     }
-    range->call->list->has_others = true;
+    range->call->operands->has_others = true;
     note_far_load(range, met);
     add_all_common(range);
     return DRIVER_SUCCESS;
@@ -238,7 +226,7 @@ static void add_may(const struct range *range)
     const struct allocation *own = alloc_find_pointer(range->pointer);
 
     if (own == NULL || range->lowest >= own->address + own->bytes || range->end <= own->address) {
-        range->call->list->has_others = true;
+        range->call->operands->has_others = true;
         add_all_common(range);
     } else {
         add_common(range, own);
@@ -288,16 +276,13 @@ static CUresult add_results(const struct call *call, const struct slice *slice,
 
 CUresult reach_list_operands(const struct code_kernel *kernel, const struct launch *launch,
                              const unsigned char *block, const struct reach_result *results,
-                             struct reach_list *list, struct reach_list *reads, bool cuts)
+                             struct operands *operands, struct operands *reads, bool cuts)
 {
     static struct reach_result read[REACH_REPORTS_MOST]; /* guarded by the core's lock */
-    struct call call = {kernel, block, list, reads, cuts, false};
+    struct call call = {kernel, block, operands, reads, cuts, false};
     uint64_t known = 0;
     CUresult result;
 
-    list->count = reads->count = 0;
-    list->has_failed = reads->has_failed = false;
-    list->has_others = false;
     for (size_t i = 0; results != NULL && i < kernel->reach->slice.report_count; i++) {
         results = results[i].bytes == UINT64_MAX ? NULL : results;
     }
@@ -310,7 +295,7 @@ CUresult reach_list_operands(const struct code_kernel *kernel, const struct laun
     }
     result = add_results(&call, &kernel->reach->slice, results);
     if (result == DRIVER_SUCCESS) {
-        known = reach_read_data(kernel, launch, block, list, results, read, &call.widens);
+        known = reach_read_data(kernel, launch, block, operands, results, read, &call.widens);
     }
     if (known != 0) {
         result = add_results(&call, &kernel->reach->data->slice, read);

@@ -47,7 +47,6 @@ struct reach {
     uint64_t run_count, repeat_count, whole_count;
     uint64_t written_bytes; /* of tensors that launches have written as a whole */
     bool has_failed;        /* a launch of the kernel was not carried out */
-    bool has_written;       /* the launch that was begun last writes whole tensors */
 };
 
 /* The range of one report, relative to slice_base(). */
@@ -124,29 +123,19 @@ void reach_find_key(const struct code_kernel *kernel, const struct launch *launc
 
 /* reach_operands.c */
 
-/* Operands of a launch. */
-struct reach_list {
-    capu_operand *operands;
-    size_t count, capacity;
-    bool has_failed; /* no host memory: some are missing */
-    bool has_others; /* what is accessed may be other memory, too */
-};
-
-void reach_list_add(struct reach_list *list, uint64_t address, uint64_t bytes, capu_role role);
-
-/* Lists the operands of all reports and of what reaches over whole allocations, in place of what
-   the list had, and apart from them all that may be read. Cuts what the launch is the first to
-   touch, if asked to. Errors: those of reach_add. `results` NULL: everything does. */
+/* Adds the operands of all reports and of what reaches over whole allocations, and to `reads` all
+   that may be read. Notes nothing of them. Cuts what the launch is the first to touch, if asked to.
+   Errors: those of reach_add. `results` NULL: everything does. */
 CUresult reach_list_operands(const struct code_kernel *kernel, const struct launch *launch,
                              const unsigned char *block, const struct reach_result *results,
-                             struct reach_list *list, struct reach_list *reads, bool cuts);
+                             struct operands *operands, struct operands *reads, bool cuts);
 
 /* reach_write.c */
 
 /* Makes writes of the updates of those tensors that are covered and that no read meets. Puts
    `covered` in order. Returns the bytes of the writes. */
-uint64_t reach_find_writes(struct reach_list *list, const struct reach_list *reads,
-                           struct reach_list *covered);
+uint64_t reach_find_writes(struct operands *operands, const struct operands *reads,
+                           struct operands *covered);
 
 /* reach_data.c */
 
@@ -155,7 +144,7 @@ uint64_t reach_find_writes(struct reach_list *list, const struct reach_list *rea
    words of which these are all accesses, as bits; 0: it was not done. *widens: operands should be
    the tensors that these meet, so that they are the same in the next iteration. */
 uint64_t reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
-                         const unsigned char *block, const struct reach_list *list,
+                         const unsigned char *block, const struct operands *operands,
                          const struct reach_result *results,
                          struct reach_result read[REACH_REPORTS_MOST], bool *widens);
 

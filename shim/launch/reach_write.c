@@ -28,30 +28,30 @@ static int by_address(const void *one, const void *other)
 }
 
 /* Puts ranges in order, and makes one of those that touch or overlap. */
-static void merge(struct reach_list *list)
+static void merge(struct operands *operands)
 {
     size_t count = 0;
 
-    if (list->count > 0) {
-        qsort(list->operands, list->count, sizeof(list->operands[0]), by_address);
+    if (operands->count > 0) {
+        qsort(operands->list, operands->count, sizeof(operands->list[0]), by_address);
     }
-    for (size_t i = 0; i < list->count; i++) {
-        capu_operand *last = count > 0 ? &list->operands[count - 1] : NULL;
-        uint64_t end = end_of(&list->operands[i]);
+    for (size_t i = 0; i < operands->count; i++) {
+        capu_operand *last = count > 0 ? &operands->list[count - 1] : NULL;
+        uint64_t end = end_of(&operands->list[i]);
 
-        if (last == NULL || first_of(&list->operands[i]) > end_of(last)) {
-            list->operands[count++] = list->operands[i];
+        if (last == NULL || first_of(&operands->list[i]) > end_of(last)) {
+            operands->list[count++] = operands->list[i];
         } else if (end > end_of(last)) {
             last->bytes = end - first_of(last);
         }
     }
-    list->count = count;
+    operands->count = count;
 }
 
-static bool meets(const struct reach_list *list, uint64_t first, uint64_t end)
+static bool meets(const struct operands *operands, uint64_t first, uint64_t end)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        if (first_of(&list->operands[i]) < end && end_of(&list->operands[i]) > first) {
+    for (size_t i = 0; i < operands->count; i++) {
+        if (first_of(&operands->list[i]) < end && end_of(&operands->list[i]) > first) {
             return true;
         }
     }
@@ -59,8 +59,8 @@ static bool meets(const struct reach_list *list, uint64_t first, uint64_t end)
 }
 
 /* Lists the tensors that lie in a range and that no read meets. */
-static void add_tensors(const capu_operand *range, const struct reach_list *reads,
-                        struct reach_list *writes)
+static void add_tensors(const capu_operand *range, const struct operands *reads,
+                        struct operands *writes)
 {
     uint64_t at = first_of(range);
 
@@ -75,7 +75,7 @@ static void add_tensors(const capu_operand *range, const struct reach_list *read
         first = (uintptr_t)state.address;
         end = first + state.bytes;
         if (first >= first_of(range) && end <= end_of(range) && !meets(reads, first, end)) {
-            reach_list_add(writes, first, state.bytes, CAPU_WRITE);
+            operands_put(writes, first, state.bytes, CAPU_WRITE);
         }
         at = end;
     }
@@ -83,68 +83,67 @@ static void add_tensors(const capu_operand *range, const struct reach_list *read
 
 /* Takes the tensors that are written, which are in order, out of an update. What is left of it are
    more of them. */
-static void split(struct reach_list *list, size_t index, const struct reach_list *writes)
+static void split(struct operands *operands, size_t index, const struct operands *writes)
 {
-    capu_operand update = list->operands[index];
+    capu_operand update = operands->list[index];
     uint64_t at = first_of(&update);
     bool is_first = true;
 
     for (size_t i = 0; i <= writes->count; i++) {
-        uint64_t end = i < writes->count && first_of(&writes->operands[i]) < end_of(&update)
-                           ? first_of(&writes->operands[i])
+        uint64_t end = i < writes->count && first_of(&writes->list[i]) < end_of(&update)
+                           ? first_of(&writes->list[i])
                            : end_of(&update);
 
         if (end > at && is_first) {
-            list->operands[index] =
+            operands->list[index] =
                 capu_operand_of((const void *)(uintptr_t)at, end - at, CAPU_UPDATE);
             is_first = false;
         } else if (end > at) {
-            reach_list_add(list, at, end - at, CAPU_UPDATE);
+            operands_put(operands, at, end - at, CAPU_UPDATE);
         }
-        at = i < writes->count && end_of(&writes->operands[i]) > at ? end_of(&writes->operands[i])
-                                                                    : at;
+        at = i < writes->count && end_of(&writes->list[i]) > at ? end_of(&writes->list[i]) : at;
     }
     if (is_first) {
-        list->operands[index].bytes = 0; /* nothing is left */
+        operands->list[index].bytes = 0; /* nothing is left */
     }
 }
 
-static void drop_empty(struct reach_list *list)
+static void drop_empty(struct operands *operands)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < list->count; i++) {
-        if (list->operands[i].bytes > 0) {
-            list->operands[count++] = list->operands[i];
+    for (size_t i = 0; i < operands->count; i++) {
+        if (operands->list[i].bytes > 0) {
+            operands->list[count++] = operands->list[i];
         }
     }
-    list->count = count;
+    operands->count = count;
 }
 
-uint64_t reach_find_writes(struct reach_list *list, const struct reach_list *reads,
-                           struct reach_list *covered)
+uint64_t reach_find_writes(struct operands *operands, const struct operands *reads,
+                           struct operands *covered)
 {
-    static struct reach_list writes; /* guarded by the core's lock */
-    size_t count = list->count;
+    static struct operands writes; /* guarded by the core's lock */
+    size_t count = operands->count;
     uint64_t bytes = 0;
 
     writes.count = 0;
     merge(covered);
     for (size_t i = 0; i < covered->count && !reads->has_failed; i++) {
-        add_tensors(&covered->operands[i], reads, &writes);
+        add_tensors(&covered->list[i], reads, &writes);
     }
     if (writes.count == 0) {
         return 0;
     }
     for (size_t i = 0; i < count; i++) {
-        if (list->operands[i].role == CAPU_UPDATE) {
-            split(list, i, &writes);
+        if (operands->list[i].role == CAPU_UPDATE) {
+            split(operands, i, &writes);
         }
     }
-    drop_empty(list);
+    drop_empty(operands);
     for (size_t i = 0; i < writes.count; i++) {
-        reach_list_add(list, first_of(&writes.operands[i]), writes.operands[i].bytes, CAPU_WRITE);
-        bytes += writes.operands[i].bytes;
+        operands_put(operands, first_of(&writes.list[i]), writes.list[i].bytes, CAPU_WRITE);
+        bytes += writes.list[i].bytes;
     }
     return bytes;
 }

@@ -35,17 +35,15 @@ static struct {
     uint64_t newest;
 } first;
 
-static bool writes_only_whole(void)
+static bool writes_only_whole(const struct operands *operands)
 {
-    size_t *count;
-    const capu_operand *list = core_added(&count);
     bool has_written = false;
 
-    for (size_t i = 0; i < *count; i++) {
-        if (list[i].role != CAPU_READ && list[i].role != CAPU_WRITE) {
+    for (size_t i = 0; i < operands->count; i++) {
+        if (operands->list[i].role != CAPU_READ && operands->list[i].role != CAPU_WRITE) {
             return false;
         }
-        has_written |= list[i].role == CAPU_WRITE;
+        has_written |= operands->list[i].role == CAPU_WRITE;
     }
     return has_written;
 }
@@ -56,7 +54,7 @@ bool recompute_takes(const struct code_kernel *kernel, const struct launch *laun
     return settings_get()->recomputes && kernel->reason == NULL && kernel->roles->is_closed &&
            kernel->roles->is_repeatable && kernel->roles->parameter_count <= PARAMETERS_MOST &&
            launch->is_plain && !launch->is_cooperative && !operands->has_others &&
-           writes_only_whole();
+           writes_only_whole(operands);
 }
 
 /* On the host device, this is a thread of the library's. */
@@ -130,12 +128,11 @@ static capu_status run(capu_stream stream, const void *arguments)
 
 /* The arguments of an op, to be freed. NULL: no host memory. */
 static struct repeatable *make(CUfunction function, struct code_kernel *kernel,
-                               const struct launch *launch, size_t *bytes)
+                               const struct launch *launch, const struct operands *operands,
+                               size_t *bytes)
 {
     static unsigned char block[PARAMETERS_BYTES_MOST]; /* guarded by the core's lock */
-    size_t *count;
-    const capu_operand *operands = core_added(&count);
-    char *text = declare_text(operands, *count);
+    char *text = declare_text(operands->list, operands->count);
     size_t text_bytes = text != NULL ? strlen(text) + 1 : 0;
     size_t parameter_bytes = kernel->roles->parameter_bytes;
     struct repeatable *op = NULL;
@@ -162,10 +159,10 @@ static struct repeatable *make(CUfunction function, struct code_kernel *kernel,
 }
 
 CUresult recompute_run(CUfunction function, struct code_kernel *kernel, const struct launch *launch,
-                       bool *was_begun)
+                       const struct operands *operands, bool *was_begun)
 {
     size_t bytes;
-    struct repeatable *arguments = make(function, kernel, launch, &bytes);
+    struct repeatable *arguments = make(function, kernel, launch, operands, &bytes);
     capu_op op = {
         .name = kernel->name, .run = run, .arguments = arguments, .argument_bytes = bytes};
     CUresult result;
@@ -178,7 +175,7 @@ CUresult recompute_run(CUfunction function, struct code_kernel *kernel, const st
     result = real_calls()->cuCtxGetCurrent(&arguments->context);
     if (result == DRIVER_SUCCESS) {
         __atomic_store_n(&first.number, arguments->number, __ATOMIC_RELEASE);
-        result = core_run(&op);
+        result = core_run(operands, &op);
         *was_begun = __atomic_exchange_n(&first.number, 0, __ATOMIC_ACQ_REL) == 0;
         kernel->kept_count += *was_begun;
     }

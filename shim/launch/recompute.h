@@ -17,14 +17,14 @@
 #include "shim/driver/driver.h"
 #include "shim/launch/launch.h"
 
-/* Whether a launch with the operands that were added to the next access can be repeated. For the
-   thread that has entered the core. */
+/* Whether a launch with these operands can be repeated. For the thread that has entered the core.
+ */
 bool recompute_takes(const struct code_kernel *kernel, const struct launch *launch,
                      const struct operands *operands);
 
 /* Launches it as an op. *was_begun: the driver was asked to launch it. Pre: recompute_takes has
    said so. Errors: those of core_begin, and the driver's for the launch. */
 CUresult recompute_run(CUfunction function, struct code_kernel *kernel, const struct launch *launch,
-                       bool *was_begun);
+                       const struct operands *operands, bool *was_begun);
 
 #endif

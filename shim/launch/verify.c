@@ -68,7 +68,6 @@ struct piece {
 /* Guarded by the core's lock, but for what is constant after verify_prepare. */
 static struct {
     CUfunction function; /* NULL: nothing is watched */
-    bool is_watching;
     struct piece *before;
     struct piece *after;
     size_t count, before_capacity, after_capacity;
@@ -131,21 +130,19 @@ static bool add_piece(uint64_t address, uint64_t end)
 }
 
 /* Adds what of a tensor may not be stored to. */
-static bool add_rest(uint64_t address, uint64_t end)
+static bool add_rest(const struct operands *operands, uint64_t address, uint64_t end)
 {
-    size_t count;
-    const capu_operand *operands = core_operands(&count);
     bool is_added = true;
 
     while (address < end && is_added) {
         uint64_t next = end;
         uint64_t stored = address;
 
-        for (size_t i = 0; i < count; i++) {
-            uint64_t first = (uintptr_t)operands[i].address;
-            uint64_t last = first + operands[i].bytes;
+        for (size_t i = 0; i < operands->count; i++) {
+            uint64_t first = (uintptr_t)operands->list[i].address;
+            uint64_t last = first + operands->list[i].bytes;
 
-            if (operands[i].role == CAPU_READ || last <= address) {
+            if (operands->list[i].role == CAPU_READ || last <= address) {
                 continue;
             }
             if (first <= address) {
@@ -164,7 +161,7 @@ static bool add_rest(uint64_t address, uint64_t end)
     return is_added;
 }
 
-static bool add_all(void)
+static bool add_all(const struct operands *operands)
 {
     size_t count;
     const struct allocation *list = alloc_list(&count);
@@ -180,7 +177,7 @@ static bool add_all(void)
             is_added = capu_tensor_query(core_context(), at, &state) == CAPU_OK;
             address = (uintptr_t)state.address;
             if (is_added && state.is_resident) {
-                is_added = add_rest(address, address + state.bytes);
+                is_added = add_rest(operands, address, address + state.bytes);
             }
         }
     }
@@ -233,17 +230,17 @@ static CUresult sum(const struct piece *from, struct piece *to)
     return result == DRIVER_SUCCESS ? real->cuStreamSynchronize(stream) : result;
 }
 
-void verify_begin(void)
+bool verify_begin(const struct operands *operands)
 {
-    CUresult result = add_all() ? DRIVER_SUCCESS : DRIVER_OUT_OF_MEMORY;
+    CUresult result = add_all(operands) ? DRIVER_SUCCESS : DRIVER_OUT_OF_MEMORY;
 
     if (result == DRIVER_SUCCESS) {
         result = sum(verify.before, verify.before);
     }
-    verify.is_watching = result == DRIVER_SUCCESS;
-    if (!verify.is_watching) {
+    if (result != DRIVER_SUCCESS) {
         log_line("--verify: a launch cannot be watched: error %d", result);
     }
+    return result == DRIVER_SUCCESS;
 }
 
 static CUresult compare(const struct code_kernel *kernel)
@@ -273,15 +270,8 @@ static CUresult compare(const struct code_kernel *kernel)
     return result;
 }
 
-CUresult verify_end(CUresult result, const struct code_kernel *kernel)
+CUresult verify_end(const struct code_kernel *kernel)
 {
-    if (!verify.is_watching) {
-        return result;
-    }
-    verify.is_watching = false;
-    if (result != DRIVER_SUCCESS) {
-        return result;
-    }
     verify.watched++;
     return compare(kernel);
 }

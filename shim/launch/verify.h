@@ -14,6 +14,7 @@
 #define CAPU_SHIM_VERIFY_H
 
 #include "shim/core/code.h"
+#include "shim/core/operands.h"
 #include "shim/driver/driver.h"
 
 /* Loads what is needed, at the first call, if --verify is given. Pre: the core was not entered, as
@@ -24,12 +25,13 @@ void verify_prepare(void);
    watched; if so, waits for all work of the library. */
 bool verify_wait(const struct code_kernel *kernel);
 
-/* Pre: the access of such a launch has begun, and nothing was enqueued for it. */
-void verify_begin(void);
+/* Pre: the access of such a launch, of these operands, has begun, and nothing was enqueued for it.
+   False: it cannot be watched, and a line says so. */
+bool verify_begin(const struct operands *operands);
 
-/* Pre: what was begun was enqueued. Returns the driver's answer to that, or LAUNCH_FAILED if memory
-   has changed. */
-CUresult verify_end(CUresult result, const struct code_kernel *kernel);
+/* Pre: verify_begin has returned true, and the launch was enqueued. Errors: LAUNCH_FAILED: memory
+   has changed; those of the driver. */
+CUresult verify_end(const struct code_kernel *kernel);
 
 /* What the report says: launches that were watched, and those of them that changed other memory. */
 void verify_figures(uint64_t *watched, uint64_t *failed);

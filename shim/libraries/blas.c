@@ -233,21 +233,18 @@ bool blas_begin_on(struct blas_call *call, CUstream stream)
 {
     CUresult result;
 
-    if (call->status == BLAS_SUCCESS && call->operands.has_failed) {
-        core_leave();
-        call->status = BLAS_ALLOC_FAILED;
-    }
     if (call->status != BLAS_SUCCESS) {
         return false;
     }
     call->is_captured = capture_takes(stream);
     if (call->is_captured) {
-        result = graph_known_begin(stream, &call->captured);
+        result = graph_known_begin(stream, &call->operands, &call->captured);
     } else {
         operands_loosen(&call->operands);
-        iteration_event(core_context(), call->name, PERIOD_LAUNCH);
-        result = core_begin(call->name);
+        iteration_event(core_context(), call->name, PERIOD_LAUNCH, call->operands.pointers);
+        result = core_begin(&call->operands, call->name);
     }
+    operands_finish(&call->operands);
     if (result == DRIVER_SUCCESS) {
         core_guard_begin();
     } else {
@@ -292,7 +289,7 @@ static void add_hull(struct operands *operands, const struct blas_matrix *matrix
     if (matrix->rows <= 0 || matrix->columns <= 0 || matrix->count <= 0 || address == 0) {
         return;
     }
-    operands_note_pointer(address);
+    operands->pointers = operands_note_pointer(operands->pointers, address);
     if (apart < 0) {
         address -= (uint64_t)-apart * matrix->element_bytes;
         apart = -apart;

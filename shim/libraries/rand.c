@@ -122,7 +122,8 @@ static curandStatus_t begin(const void *numbers, size_t bytes, const char *name)
         return status_of(result);
     }
     operands_add_range(&operands, (uintptr_t)numbers, bytes, CAPU_UPDATE);
-    result = operands.has_failed ? DRIVER_OUT_OF_MEMORY : core_begin(name);
+    result = core_begin(&operands, name);
+    operands_finish(&operands);
     if (result != DRIVER_SUCCESS) {
         core_leave();
         return status_of(result);

@@ -23,52 +23,30 @@ static bool is_error(const char *name)
     return made != NULL && strcmp(made, name) == 0;
 }
 
-void __real_operands_add(struct operands *operands, uint64_t address, uint64_t bytes,
-                         capu_role role);
-void __wrap_operands_add(struct operands *operands, uint64_t address, uint64_t bytes,
-                         capu_role role);
-void __wrap_operands_add(struct operands *operands, uint64_t address, uint64_t bytes,
-                         capu_role role)
+/* Operands that are missing, too short, or have the wrong role; for all that is done with them. */
+CUresult __real_core_begin(const struct operands *operands, const char *name);
+CUresult __wrap_core_begin(const struct operands *operands, const char *name);
+CUresult __wrap_core_begin(const struct operands *operands, const char *name)
 {
-    if (is_error("missed_read") && role == CAPU_READ) {
-        return;
-    }
-    if (is_error("missed_store") && role == CAPU_UPDATE) {
-        role = CAPU_READ;
-    }
-    if (is_error("short_half") && bytes > 8) {
-        bytes /= 2;
-    }
-    if (is_error("whole_write") && role == CAPU_UPDATE) {
-        role = CAPU_WRITE;
-    }
-    __real_operands_add(operands, address, bytes, role);
-}
+    struct operands *changed = (struct operands *)operands;
+    size_t count = 0;
 
-/* With an error, each of the list is added by itself, so that the errors above and below are made.
- */
-void __real_operands_add_list(struct operands *operands, const capu_operand *list, size_t count);
-void __wrap_operands_add_list(struct operands *operands, const capu_operand *list, size_t count);
-void __wrap_operands_add_list(struct operands *operands, const capu_operand *list, size_t count)
-{
-    if (getenv("SHIM_ERROR") == NULL) {
-        __real_operands_add_list(operands, list, count);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        __wrap_operands_add(operands, (uintptr_t)list[i].address, list[i].bytes,
-                            (capu_role)list[i].role);
-    }
-}
+    for (size_t i = 0; i < operands->count; i++) {
+        capu_operand operand = operands->list[i];
+        bool is_update = operand.role == CAPU_UPDATE;
 
-bool __real_core_add(uint64_t address, uint64_t bytes, capu_role role);
-bool __wrap_core_add(uint64_t address, uint64_t bytes, capu_role role);
-bool __wrap_core_add(uint64_t address, uint64_t bytes, capu_role role)
-{
-    if (is_error("short_word") && bytes > 4) {
-        bytes -= 4;
+        if (is_error("missed_read") && operand.role == CAPU_READ) {
+            continue;
+        }
+        operand.role = is_update && is_error("missed_store")  ? CAPU_READ
+                       : is_update && is_error("whole_write") ? CAPU_WRITE
+                                                              : operand.role;
+        operand.bytes /= operand.bytes > 8 && is_error("short_half") ? 2 : 1;
+        operand.bytes -= operand.bytes > 4 && is_error("short_word") ? 4 : 0;
+        changed->list[count++] = operand;
     }
-    return __real_core_add(address, bytes, role);
+    changed->count = count;
+    return __real_core_begin(operands, name);
 }
 
 /* As if beta were 0. */
@@ -166,15 +144,15 @@ uint64_t __wrap_code_version(void)
 
 /* As if no index had changed. */
 uint64_t __real_reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
-                                const unsigned char *block, const struct reach_list *list,
+                                const unsigned char *block, const struct operands *list,
                                 const struct reach_result *results, struct reach_result *read,
                                 bool *widens);
 uint64_t __wrap_reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
-                                const unsigned char *block, const struct reach_list *list,
+                                const unsigned char *block, const struct operands *list,
                                 const struct reach_result *results, struct reach_result *read,
                                 bool *widens);
 uint64_t __wrap_reach_read_data(const struct code_kernel *kernel, const struct launch *launch,
-                                const unsigned char *block, const struct reach_list *list,
+                                const unsigned char *block, const struct operands *list,
                                 const struct reach_result *results, struct reach_result *read,
                                 bool *widens)
 {
@@ -208,14 +186,14 @@ void __wrap_cover_add_bits(struct cover *cover, const uint32_t *words, uint64_t 
 }
 
 /* As if nothing were read that is stored to. */
-uint64_t __real_reach_find_writes(struct reach_list *list, const struct reach_list *reads,
-                                  struct reach_list *covered);
-uint64_t __wrap_reach_find_writes(struct reach_list *list, const struct reach_list *reads,
-                                  struct reach_list *covered);
-uint64_t __wrap_reach_find_writes(struct reach_list *list, const struct reach_list *reads,
-                                  struct reach_list *covered)
+uint64_t __real_reach_find_writes(struct operands *list, const struct operands *reads,
+                                  struct operands *covered);
+uint64_t __wrap_reach_find_writes(struct operands *list, const struct operands *reads,
+                                  struct operands *covered);
+uint64_t __wrap_reach_find_writes(struct operands *list, const struct operands *reads,
+                                  struct operands *covered)
 {
-    static const struct reach_list none;
+    static const struct operands none;
 
     return __real_reach_find_writes(list, is_error("reads_missed") ? &none : reads, covered);
 }
