@@ -28,11 +28,13 @@ if(TARGET capuchin_cuda_plugin)
     add_dependencies(capuchin capuchin_cuda_plugin) # looked for when a context is created
 endif()
 
-# capuchin_archive(NAME FILE INSIDE): the target NAME_archive builds the archive, with the cuda device
-# inside if INSIDE; programs of this project link NAME, as a user would link the archive.
+# capuchin_archive(NAME FILE INSIDE [INTERNAL...]): the target NAME_archive builds the archive, with the cuda device
+# inside if INSIDE; programs of this project link NAME, as a user would link the archive. These internal functions
+# stay global.
 function(capuchin_archive name file inside)
     set(objects ${room_objects})
     set(libraries ${CMAKE_DL_LIBS})
+    list(TRANSFORM ARGN PREPEND --globalize-symbol= OUTPUT_VARIABLE globals)
     get_filename_component(folder ${file} DIRECTORY)
     if(inside)
         list(TRANSFORM objects REPLACE "^.*capuchin_device>$"
@@ -43,6 +45,7 @@ function(capuchin_archive name file inside)
         COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
         COMMAND ${CMAKE_LINKER} -r -o ${name}.o ${objects}
         COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${name}.o
+        COMMAND ${CMAKE_OBJCOPY} ${globals} ${name}.o
         COMMAND ${CMAKE_COMMAND} -E rm -f ${file}
         COMMAND ${CMAKE_AR} rcs ${file} ${name}.o
         DEPENDS ${objects} COMMAND_EXPAND_LISTS VERBATIM

@@ -1,4 +1,6 @@
 /* Describing tensors, and asking about them: see capuchin/memory.h. */
+#include "runtime/api/describe.h"
+
 #include "runtime/api/context.h"
 #include "runtime/context/failure.h"
 #include "runtime/context/structs.h"
@@ -140,11 +142,46 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
     return tensor->is_persistent ? keep_from_now_on(context, tensor, becomes_persistent) : CAPU_OK;
 }
 
+static capu_tensor_state state_of(capu_context *context, struct tensor *tensor)
+{
+    return (capu_tensor_state){
+        .size = sizeof(capu_tensor_state),
+        .name = lookup_name(&context->memory, tensor),
+        .address = tensor->address,
+        .bytes = tensor->bytes,
+        .fixed_bytes = tensor->bytes - tensor->span_bytes,
+        .kind = tensor->kind,
+        .hint = tensor->hint,
+        .is_persistent = tensor->is_persistent,
+        .is_resident = tensor_is_mapped(tensor) || !tensor_is_managed(tensor),
+        .is_defined = tensor_is_defined(tensor),
+        .has_host_copy = tensor_on_host(tensor),
+        .version = tensor->version,
+        .is_zero = tensor_is_managed(tensor) && tensor_is_zero(tensor),
+        .out_bytes = tensor->out_bytes,
+        .back_bytes = tensor->back_bytes,
+    };
+}
+
+bool describe_next(capu_context *context, struct describe_range *range, capu_tensor_state *state)
+{
+    struct tensor *tensor = NULL;
+
+    if (range->address < range->end && context_usable(context) == CAPU_OK) {
+        tensor = tensors_find(&context->memory.tensors, (const void *)(uintptr_t)range->address);
+    }
+    if (tensor != NULL) {
+        *state = state_of(context, tensor);
+        range->address = (uintptr_t)tensor_end(tensor);
+    }
+    return tensor != NULL;
+}
+
 capu_status capu_tensor_query(capu_context *context, const void *address, capu_tensor_state *state)
 {
     capu_status status = context_usable(context);
     struct tensor *tensor;
-    capu_tensor_state now = {0};
+    capu_tensor_state now;
 
     if (status != CAPU_OK) {
         return status;
@@ -157,20 +194,7 @@ capu_status capu_tensor_query(capu_context *context, const void *address, capu_t
     if (status != CAPU_OK) {
         return status;
     }
-    now.name = lookup_name(&context->memory, tensor);
-    now.address = tensor->address;
-    now.bytes = tensor->bytes;
-    now.fixed_bytes = tensor->bytes - tensor->span_bytes;
-    now.kind = tensor->kind;
-    now.hint = tensor->hint;
-    now.is_persistent = tensor->is_persistent;
-    now.is_resident = tensor_is_mapped(tensor) || !tensor_is_managed(tensor);
-    now.is_defined = tensor_is_defined(tensor);
-    now.has_host_copy = tensor_on_host(tensor);
-    now.version = tensor->version;
-    now.is_zero = tensor_is_managed(tensor) && tensor_is_zero(tensor);
-    now.out_bytes = tensor->out_bytes;
-    now.back_bytes = tensor->back_bytes;
+    now = state_of(context, tensor);
     if (!struct_write(state, state->size, &now, sizeof(now))) {
         return failure_set(&context->failure, CAPU_WRONG_STRUCT,
                            "a capu_tensor_state of %zu bytes; this library's is %zu", state->size,

@@ -11,6 +11,7 @@
 #include "shim/core/tensor_names.h"
 
 #include "base/array.h"
+#include "runtime/api/describe.h"
 
 enum {
     LEAST_PAGES = 8,  /* of a part: a smaller one is not worth a tensor */
@@ -177,32 +178,28 @@ static bool is_due(const struct cut *cut, const capu_tensor_state *state)
    contents only where `has_contents` allows it. */
 static bool handle(capu_context *context, struct range range, bool has_contents)
 {
-    uint64_t end = range.address + range.bytes;
+    struct describe_range left = {range.address, range.address + range.bytes};
     uint64_t address = range.address;
+    capu_tensor_state state;
     bool is_cut = false;
 
-    while (address < end) {
-        capu_tensor_state state = {.size = sizeof(state)};
+    for (; describe_next(context, &left, &state); address = left.address) {
         struct cut cut = {.context = context,
                           .config = capu_context_config(context),
+                          .name = state.name,
+                          .first = (uintptr_t)state.address,
+                          .last = left.address,
                           .from = address,
-                          .is_divided = range.is_divided};
+                          .to = left.end < left.address ? left.end : left.address,
+                          .is_divided = range.is_divided,
+                          .is_zero = state.is_zero != 0};
 
-        if (capu_tensor_query(context, (void *)(uintptr_t)address, &state) != CAPU_OK) {
-            return is_cut;
-        }
-        cut.name = state.name;
-        cut.first = (uintptr_t)state.address;
-        cut.last = cut.first + state.bytes;
-        cut.to = end < cut.last ? end : cut.last;
-        cut.is_zero = state.is_zero != 0;
         if ((cut.is_zero || has_contents) && cut.config->mode != CAPU_MODE_OFF &&
             state.bytes >= 2 * LEAST_PAGES * cut.config->page_bytes && find_borders(&cut)) {
             bool waits = cuts.is_deferred && !is_due(&cut, &state);
 
             is_cut |= waits ? is_part(&cut) || piece_bytes(&cut) > 0 : cut_tensor(&cut);
         }
-        address = cut.last;
     }
     return is_cut;
 }

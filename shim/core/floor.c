@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "runtime/api/describe.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,24 +69,15 @@ static int by_address(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-static bool query(capu_context *context, uint64_t address, capu_tensor_state *state)
-{
-    *state = (capu_tensor_state){.size = sizeof(*state)};
-    return capu_tensor_query(context, (void *)(uintptr_t)address, state) == CAPU_OK;
-}
-
 /* Adds the tensors that a range touches. */
-static void add_parts(capu_context *context, uint64_t address, uint64_t end)
+static void add_parts(capu_context *context, struct describe_range range)
 {
     capu_tensor_state state;
 
-    while (address < end && query(context, address, &state) &&
+    while (describe_next(context, &range, &state) &&
            array_reserve(&needs.list, &needs.capacity, needs.count + 1, sizeof(needs.list[0]))) {
-        uint64_t first = (uintptr_t)state.address;
-
-        needs.list[needs.count++] =
-            (struct part){first, in_pages(context, state.bytes - state.fixed_bytes)};
-        address = first + state.bytes;
+        needs.list[needs.count++] = (struct part){
+            (uintptr_t)state.address, in_pages(context, state.bytes - state.fixed_bytes)};
     }
 }
 
@@ -100,7 +92,7 @@ void floor_note(capu_context *context, const capu_operand *operands, size_t coun
     for (size_t i = 0; i < count; i++) {
         uint64_t address = (uintptr_t)operands[i].address;
 
-        add_parts(context, address, address + operands[i].bytes);
+        add_parts(context, (struct describe_range){address, address + operands[i].bytes});
     }
     if (needs.count > 0) {
         qsort(needs.list, needs.count, sizeof(needs.list[0]), by_address);
@@ -115,12 +107,13 @@ void floor_note(capu_context *context, const capu_operand *operands, size_t coun
 
 void floor_note_allocation(capu_context *context, uint64_t address, bool is_freed)
 {
+    struct describe_range range = {address, address + 1};
     capu_tensor_state state;
     unsigned class = 0;
 
     needs.generation++;
     /* Cut tensors have own pages, too; their shared ones are counted by the cut. */
-    if (settings_get()->report_path == NULL || !query(context, address, &state) ||
+    if (settings_get()->report_path == NULL || !describe_next(context, &range, &state) ||
         state.fixed_bytes != state.bytes) {
         return;
     }

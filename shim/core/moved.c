@@ -1,8 +1,10 @@
 /* Copies of allocations, see moved.h. */
 #include "shim/core/moved.h"
 
-#include "base/array.h"
 #include "shim/driver/settings.h"
+
+#include "base/array.h"
+#include "runtime/api/describe.h"
 
 #include <stdlib.h>
 
@@ -25,6 +27,8 @@ static struct moved *find(uint64_t ordinal)
 
 void moved_note(capu_context *context, const struct allocation *allocation)
 {
+    struct describe_range range = {allocation->address, allocation->address + allocation->bytes};
+    capu_tensor_state state;
     struct moved *moved = settings_get()->report_path != NULL ? find(allocation->ordinal) : NULL;
 
     if (moved == NULL) {
@@ -33,13 +37,9 @@ void moved_note(capu_context *context, const struct allocation *allocation)
     moved->count++;
     moved->address = allocation->address;
     moved->bytes = moved->bytes > allocation->bytes ? moved->bytes : allocation->bytes;
-    for (void *at = allocation->block; at != NULL; at = capu_tensor_next(context, at)) {
-        capu_tensor_state state = {.size = sizeof(state)};
-
-        if (capu_tensor_query(context, at, &state) == CAPU_OK) {
-            moved->out_bytes += state.out_bytes;
-            moved->back_bytes += state.back_bytes;
-        }
+    while (describe_next(context, &range, &state)) {
+        moved->out_bytes += state.out_bytes;
+        moved->back_bytes += state.back_bytes;
     }
 }
 

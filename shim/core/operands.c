@@ -9,6 +9,7 @@
 #include "shim/driver/settings.h"
 
 #include "base/array.h"
+#include "runtime/api/describe.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,21 +137,21 @@ uint64_t operands_note_pointer(uint64_t pointers, uint64_t address)
 void operands_widen(uint64_t *address, uint64_t *bytes)
 {
     const struct allocation *allocation = alloc_find(*address);
-    capu_tensor_state first = {.size = sizeof(first)};
-    capu_tensor_state last = {.size = sizeof(last)};
-    void *at = (void *)(uintptr_t)*address;
+    struct describe_range first = {*address, *address + 1};
+    struct describe_range last = {*address + *bytes - 1, *address + *bytes};
+    capu_tensor_state state;
     uint64_t begin;
     uint64_t end;
 
-    if (allocation == NULL || capu_tensor_query(core_context(), at, &first) != CAPU_OK ||
-        capu_tensor_query(core_context(), (char *)at + *bytes - 1, &last) != CAPU_OK) {
+    if (allocation == NULL || !describe_next(core_context(), &last, &state) ||
+        !describe_next(core_context(), &first, &state)) {
         return;
     }
-    begin = (uintptr_t)first.address;
+    begin = (uintptr_t)state.address;
     begin = begin > allocation->address ? begin : allocation->address;
-    end = (uintptr_t)last.address + last.bytes;
-    end = end - allocation->address < allocation->bytes ? end
-                                                        : allocation->address + allocation->bytes;
+    end = last.address - allocation->address < allocation->bytes
+              ? last.address
+              : allocation->address + allocation->bytes;
     *address = begin;
     *bytes = end - begin;
 }

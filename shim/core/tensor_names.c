@@ -1,6 +1,8 @@
 /* Names of tensors, see tensor_names.h. */
 #include "shim/core/tensor_names.h"
 
+#include "runtime/api/describe.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +22,8 @@ void tensor_names_whole(capu_context *context, void *block, uint64_t ordinal)
 
 void tensor_names_parts(capu_context *context, const char *name, uint64_t first, uint64_t last)
 {
+    struct describe_range range = {first, last};
+    capu_tensor_state state;
     uint64_t number;
     uint64_t offset;
     char *end;
@@ -29,11 +33,11 @@ void tensor_names_parts(capu_context *context, const char *name, uint64_t first,
     }
     number = strtoull(name + strlen(prefix), &end, 10);
     offset = *end == '+' ? strtoull(end + 1, NULL, 10) : 0;
-    for (uint64_t at = first; at != 0 && at < last;
-         at = (uintptr_t)capu_tensor_next(context, (void *)(uintptr_t)at)) {
+    while (describe_next(context, &range, &state)) {
+        uint64_t at = offset + (uintptr_t)state.address - first;
         char part[NAME_BYTES];
 
-        snprintf(part, sizeof(part), "%s%" PRIu64 "+%" PRIu64, prefix, number, offset + at - first);
-        (void)CAPU_DESCRIBE(context, (void *)(uintptr_t)at, .name = part);
+        snprintf(part, sizeof(part), "%s%" PRIu64 "+%" PRIu64, prefix, number, at);
+        (void)CAPU_DESCRIBE(context, state.address, .name = part);
     }
 }

@@ -7,6 +7,8 @@
 #include "shim/core/core.h"
 #include "shim/launch/reach_parts.h"
 
+#include "runtime/api/describe.h"
+
 #include <stdlib.h>
 
 static uint64_t first_of(const capu_operand *operand)
@@ -62,22 +64,16 @@ static bool meets(const struct operands *operands, uint64_t first, uint64_t end)
 static void add_tensors(const capu_operand *range, const struct operands *reads,
                         struct operands *writes)
 {
-    uint64_t at = first_of(range);
+    struct describe_range left = {first_of(range), end_of(range)};
+    capu_tensor_state state;
 
-    while (at < end_of(range)) {
-        capu_tensor_state state = {.size = sizeof(state)};
-        uint64_t first;
-        uint64_t end;
+    while (describe_next(core_context(), &left, &state)) {
+        uint64_t first = (uintptr_t)state.address;
 
-        if (capu_tensor_query(core_context(), (void *)(uintptr_t)at, &state) != CAPU_OK) {
-            return;
-        }
-        first = (uintptr_t)state.address;
-        end = first + state.bytes;
-        if (first >= first_of(range) && end <= end_of(range) && !meets(reads, first, end)) {
+        if (first >= first_of(range) && left.address <= left.end &&
+            !meets(reads, first, left.address)) {
             operands_put(writes, first, state.bytes, CAPU_WRITE);
         }
-        at = end;
     }
 }
 

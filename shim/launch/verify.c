@@ -12,6 +12,7 @@
 #include "shim/driver/settings.h"
 
 #include "base/array.h"
+#include "runtime/api/describe.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -169,16 +170,12 @@ static bool add_all(const struct operands *operands)
 
     verify.count = 0;
     for (size_t i = 0; i < count; i++) {
-        for (void *at = list[i].block; at != NULL && is_added;
-             at = capu_tensor_next(core_context(), at)) {
-            capu_tensor_state state = {.size = sizeof(state)};
-            uint64_t address;
+        struct describe_range range = {list[i].address, list[i].address + list[i].bytes};
+        capu_tensor_state state;
 
-            is_added = capu_tensor_query(core_context(), at, &state) == CAPU_OK;
-            address = (uintptr_t)state.address;
-            if (is_added && state.is_resident) {
-                is_added = add_rest(operands, address, address + state.bytes);
-            }
+        while (is_added && describe_next(core_context(), &range, &state)) {
+            is_added =
+                !state.is_resident || add_rest(operands, (uintptr_t)state.address, range.address);
         }
     }
     return is_added;

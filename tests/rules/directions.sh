@@ -75,6 +75,7 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         if (!(room in may)) next
         if (split(name, path, "/") == 1) { bad("\"" name "\" names no room"); next }
         if (is_test && path[1] == "tests") next
+        if (room == "shim" && name == "runtime/api/describe.h") next # the internal interface for it
         if (rank(may[room], path[1]) == 0) bad(room " may not include " name)
         if (!is_test && path[1] == room && room in folders && rank(folders[room], path[2]) > rank(folders[room], part[2]))
             bad(room "/" part[2] " may not include " name)

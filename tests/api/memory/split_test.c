@@ -2,6 +2,7 @@
    fails. */
 #include "tests/api/steps.h"
 
+#include "runtime/api/describe.h"
 #include "tests/support/adaptor_fault.h"
 
 /* A tensor in which each byte depends on its position. */
@@ -185,6 +186,53 @@ static void expect_tensors(struct rig *rig, unsigned char *blob, const size_t *s
         at += sizes[i];
     }
 }
+
+static void expect_next(struct rig *rig, struct describe_range *range, const unsigned char *address,
+                        size_t bytes)
+{
+    capu_tensor_state state;
+
+    ck_assert(describe_next(rig->context, range, &state));
+    ck_assert_ptr_eq(state.address, address);
+    ck_assert_uint_eq(state.bytes, bytes);
+    ck_assert_str_eq(state.name, step_query(rig, (void *)address).name);
+    ck_assert_uint_eq(range->address, (uintptr_t)address + bytes);
+}
+
+/* What the library that stands in for the CUDA driver asks. */
+START_TEST(a_range_meets_tensors_in_order)
+{
+    capu_tensor_state state = {.version = 17};
+    struct describe_range range;
+    unsigned char *blob;
+    struct rig rig;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 12});
+    blob = step_malloc(&rig, PAGES(8));
+    RIG_OK(&rig, capu_split(rig.context, blob + PAGES(2), PAGES(3)));
+
+    range = (struct describe_range){(uintptr_t)blob + PAGES(1), (uintptr_t)blob + PAGES(2) + 1};
+    expect_next(&rig, &range, blob, PAGES(2));
+    expect_next(&rig, &range, blob + PAGES(2), PAGES(3));
+    ck_assert(!describe_next(rig.context, &range, &state));
+
+    /* Where a range leaves the allocation it ends; splits on the way count. */
+    range = (struct describe_range){(uintptr_t)blob + PAGES(5), (uintptr_t)blob + PAGES(9)};
+    RIG_OK(&rig, capu_split(rig.context, blob + PAGES(6), PAGES(1)));
+    expect_next(&rig, &range, blob + PAGES(5), PAGES(1));
+    RIG_OK(&rig, capu_split(rig.context, blob + PAGES(6), 128));
+    expect_next(&rig, &range, blob + PAGES(6), 128);
+    expect_next(&rig, &range, blob + PAGES(6) + 128, PAGES(1) - 128);
+    expect_next(&rig, &range, blob + PAGES(7), PAGES(1));
+    ck_assert(!describe_next(rig.context, &range, &state));
+    ck_assert_uint_eq(range.address, (uintptr_t)blob + PAGES(8));
+
+    range = (struct describe_range){(uintptr_t)blob, (uintptr_t)blob};
+    ck_assert(!describe_next(rig.context, &range, &state));
+    ck_assert_uint_eq(state.version, 17);
+    rig_finish(&rig);
+}
+END_TEST
 
 /* One call makes the pieces that a call for each would make, wherever the contents are. */
 START_TEST(a_list_splits_as_single_calls_do)
@@ -477,6 +525,7 @@ int main(void)
     tcase_add_test(cases, a_blob_can_be_split_into_many_tensors);
     tcase_add_test(cases, edge_pages_are_fixed_and_whole_pages_are_not);
     tcase_add_test(cases, the_rest_keeps_its_description);
+    tcase_add_test(cases, a_range_meets_tensors_in_order);
     tcase_add_loop_test(cases, a_list_splits_as_single_calls_do, 0, STATES);
     tcase_add_test(cases, a_list_can_be_repeated_and_refined);
     tcase_add_test(cases, wrong_lists_change_nothing);
