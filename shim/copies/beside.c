@@ -6,7 +6,7 @@
 #include "shim/core/capture.h"
 #include "shim/core/core.h"
 #include "shim/driver/handlers.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 
 #define STREAM(stream) (capture_takes(stream) ? (stream) : core_stream(stream))
 #define ON_STREAM(name, suffix, takers, parameters, arguments) \

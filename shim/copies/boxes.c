@@ -15,7 +15,7 @@
 #include "shim/core/cut.h"
 #include "shim/core/operands.h"
 #include "shim/driver/handlers.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/graph/graph.h"
 
 enum { BAND_SHARE = 8 }; /* of the budget: what an end of a band has at most */

@@ -15,7 +15,7 @@
 #include "shim/core/iteration.h"
 #include "shim/core/operands.h"
 #include "shim/driver/handlers.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/graph/graph.h"
 
 struct copy {

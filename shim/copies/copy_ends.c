@@ -5,7 +5,7 @@
 #include "shim/core/core.h"
 #include "shim/core/iteration.h"
 #include "shim/core/operands.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 
 bool copy_ends_pageable(uint64_t address)
 {

@@ -15,7 +15,7 @@
 #include "shim/core/cut.h"
 #include "shim/core/floor.h"
 #include "shim/core/iteration.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 
 #include <pthread.h>
 #include <stdlib.h>

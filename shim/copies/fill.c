@@ -11,7 +11,7 @@
 #include "shim/core/iteration.h"
 #include "shim/core/operands.h"
 #include "shim/driver/handlers.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/graph/graph.h"
 
 static const char name[] = "memset";

@@ -2,7 +2,7 @@
 #include "shim/core/alloc.h"
 #include "shim/core/core.h"
 #include "shim/driver/handlers.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 
 /* False: the address is not ours. */
 static bool find(CUdeviceptr address, struct allocation *found, CUresult *result)

@@ -4,7 +4,7 @@
  */
 #include "shim/driver/handlers.h"
 #include "shim/driver/log.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/driver/symbol.h"
 
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 #include "shim/core/core.h"
 #include "shim/core/iteration.h"
 #include "shim/driver/handlers.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 
 #include <stdlib.h>
 

@@ -13,7 +13,7 @@
 #include "shim/core/tensor_names.h"
 #include "shim/driver/handlers.h"
 #include "shim/driver/log.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/driver/settings.h"
 
 #include "base/array.h"

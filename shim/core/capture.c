@@ -1,7 +1,7 @@
 /* Which streams capture, and which events captures have recorded, see capture.h. */
 #include "shim/core/capture.h"
 
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 
 #include "base/table.h"
 

@@ -9,7 +9,7 @@
 #include "shim/core/iteration.h"
 #include "shim/core/operands.h"
 #include "shim/driver/log.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/driver/settings.h"
 
 #include "base/environment.h"

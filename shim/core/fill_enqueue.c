@@ -1,7 +1,7 @@
 /* Memsets of the driver, see fill_enqueue.h. */
 #include "shim/core/fill_enqueue.h"
 
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 
 CUresult fill_enqueue(const struct memset_node *fill, CUstream stream)
 {

@@ -4,7 +4,7 @@
 
 #include "shim/core/outside.h"
 #include "shim/driver/caller.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/driver/settings.h"
 
 #include <pthread.h>

@@ -10,8 +10,6 @@
 #define CAPU_SHIM_DRIVER_CALLS_H
 
 #include "shim/driver/driver.h"
-#include "shim/driver/driver_beside_calls.h"
-#include "shim/driver/driver_graph_calls.h"
 
 /* X(symbol, takers, parameters, arguments): wrapped, with one variant. */
 #define DRIVER_WRAPPED(X)                                                                         \
@@ -239,5 +237,123 @@
     X(cuStreamCreate, (CUstream * stream, unsigned flags))                                      \
     X(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t * offset, size_t * bytes))   \
     DRIVER_GRAPH_CALLED(X)
+
+/* Functions about memory that is not the program's allocations, but is used in order with them. */
+
+/* As in DRIVER_WRAPPED_TWICE: on a stream, in order with its other work. */
+#define DRIVER_BESIDE(X)                                                                           \
+    X(cuMemPrefetchAsync, _ptsz, ALL,                                                              \
+      (CUdeviceptr at, size_t bytes, CUdevice to, CUstream stream),                                \
+      (at, bytes, to, STREAM(stream)))                                                             \
+    X(cuMemPrefetchAsync_v2, _ptsz, ALL,                                                           \
+      (CUdeviceptr at, size_t bytes, struct location to, unsigned flags, CUstream stream),         \
+      (at, bytes, to, flags, STREAM(stream)))                                                      \
+    X(cuMemPrefetchBatchAsync, _ptsz, ALL,                                                         \
+      (CUdeviceptr * at, size_t * bytes, size_t count, struct location * to, size_t * first,       \
+       size_t to_count, unsigned long long flags, CUstream stream),                                \
+      (at, bytes, count, to, first, to_count, flags, STREAM(stream)))                              \
+    X(cuMemDiscardBatchAsync, _ptsz, ALL,                                                          \
+      (CUdeviceptr * at, size_t * bytes, size_t count, unsigned long long flags, CUstream stream), \
+      (at, bytes, count, flags, STREAM(stream)))                                                   \
+    X(cuMemDiscardAndPrefetchBatchAsync, _ptsz, ALL,                                               \
+      (CUdeviceptr * at, size_t * bytes, size_t count, struct location * to, size_t * first,       \
+       size_t to_count, unsigned long long flags, CUstream stream),                                \
+      (at, bytes, count, to, first, to_count, flags, STREAM(stream)))                              \
+    X(cuStreamAttachMemAsync, _ptsz, ALL,                                                          \
+      (CUstream stream, CUdeviceptr at, size_t bytes, unsigned flags),                             \
+      (STREAM(stream), at, bytes, flags))                                                          \
+    X(cuGraphicsMapResources, _ptsz, ALL,                                                          \
+      (unsigned count, CUgraphicsResource *list, CUstream stream), (count, list, STREAM(stream)))  \
+    X(cuGraphicsUnmapResources, _ptsz, ALL,                                                        \
+      (unsigned count, CUgraphicsResource *list, CUstream stream), (count, list, STREAM(stream)))  \
+    X(cuMemMapArrayAsync, _ptsz, ALL, (void *list, unsigned count, CUstream stream),               \
+      (list, count, STREAM(stream)))                                                               \
+    X(cuMemcpyHtoAAsync_v2, _ptsz, ALL,                                                            \
+      (CUarray to, size_t offset, const void *from, size_t bytes, CUstream stream),                \
+      (to, offset, from, bytes, STREAM(stream)))                                                   \
+    X(cuMemcpyAtoHAsync_v2, _ptsz, ALL,                                                            \
+      (void *to, CUarray from, size_t offset, size_t bytes, CUstream stream),                      \
+      (to, from, offset, bytes, STREAM(stream)))
+
+/* The same without a stream. */
+#define DRIVER_BESIDE_NOW(X)                                                                    \
+    X(cuMemcpyHtoA_v2, _ptds, ALL, (CUarray to, size_t offset, const void *from, size_t bytes), \
+      (to, offset, from, bytes))                                                                \
+    X(cuMemcpyAtoH_v2, _ptds, ALL, (void *to, CUarray from, size_t offset, size_t bytes),       \
+      (to, from, offset, bytes))                                                                \
+    X(cuMemcpyAtoA_v2, _ptds, ALL,                                                              \
+      (CUarray to, size_t offset, CUarray from, size_t from_offset, size_t bytes),              \
+      (to, offset, from, from_offset, bytes))
+
+/* Functions about captures and graphs. */
+
+/* As in DRIVER_WRAPPED. */
+#define DRIVER_GRAPH_WRAPPED(X)                                                                  \
+    X(cuGraphInstantiate, ALL,                                                                   \
+      (CUgraphExec * exec, CUgraph graph, CUgraphNode * failed, char *text, size_t bytes),       \
+      (exec, graph, failed, text, bytes))                                                        \
+    X(cuGraphInstantiate_v2, ALL,                                                                \
+      (CUgraphExec * exec, CUgraph graph, CUgraphNode * failed, char *text, size_t bytes),       \
+      (exec, graph, failed, text, bytes))                                                        \
+    X(cuGraphInstantiateWithFlags, ALL,                                                          \
+      (CUgraphExec * exec, CUgraph graph, unsigned long long flags), (exec, graph, flags))       \
+    X(cuGraphExecDestroy, ALL, (CUgraphExec exec), (exec))                                       \
+    X(cuGraphDestroy, ALL, (CUgraph graph), (graph))                                             \
+    X(cuGraphDestroyNode, ALL, (CUgraphNode node), (node))                                       \
+    X(cuGraphNodeSetParams, ALL, (CUgraphNode node, void *params), (node, params))               \
+    X(cuGraphExecUpdate_v2, ALL, (CUgraphExec exec, CUgraph graph, void *info),                  \
+      (exec, graph, info))                                                                       \
+    X(cuGraphExecKernelNodeSetParams_v2, ALL,                                                    \
+      (CUgraphExec exec, CUgraphNode node, const struct kernel_node *params),                    \
+      (exec, node, params))                                                                      \
+    X(cuGraphExecMemcpyNodeSetParams, ALL,                                                       \
+      (CUgraphExec exec, CUgraphNode node, const struct copy_3d *params, CUcontext context),     \
+      (exec, node, params, context))                                                             \
+    X(cuGraphExecMemsetNodeSetParams, ALL,                                                       \
+      (CUgraphExec exec, CUgraphNode node, const struct memset_node *params, CUcontext context), \
+      (exec, node, params, context))                                                             \
+    X(cuGraphExecNodeSetParams, ALL, (CUgraphExec exec, CUgraphNode node, void *params),         \
+      (exec, node, params))                                                                      \
+    X(cuGraphAddKernelNode_v2, ALL,                                                              \
+      (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count,               \
+       const struct kernel_node *params),                                                        \
+      (node, graph, before, count, params))                                                      \
+    X(cuGraphKernelNodeSetParams_v2, ALL, (CUgraphNode node, const struct kernel_node *params),  \
+      (node, params))                                                                            \
+    X(cuGraphAddMemcpyNode, ALL,                                                                 \
+      (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count,               \
+       const struct copy_3d *params, CUcontext context),                                         \
+      (node, graph, before, count, params, context))                                             \
+    X(cuGraphMemcpyNodeSetParams, ALL, (CUgraphNode node, const struct copy_3d *params),         \
+      (node, params))                                                                            \
+    X(cuGraphAddMemsetNode, ALL,                                                                 \
+      (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count,               \
+       const struct memset_node *params, CUcontext context),                                     \
+      (node, graph, before, count, params, context))                                             \
+    X(cuGraphMemsetNodeSetParams, ALL, (CUgraphNode node, const struct memset_node *params),     \
+      (node, params))
+
+/* As in DRIVER_WRAPPED_TWICE. */
+#define DRIVER_GRAPH_WRAPPED_TWICE(X)                                                              \
+    X(cuStreamBeginCapture_v2, _ptsz, ALL, (CUstream stream, int mode), (STREAM(stream), mode))    \
+    X(cuStreamEndCapture, _ptsz, ALL, (CUstream stream, CUgraph * graph), (STREAM(stream), graph)) \
+    X(cuGraphInstantiateWithParams, _ptsz, ALL,                                                    \
+      (CUgraphExec * exec, CUgraph graph, struct instantiate_params * params),                     \
+      (exec, graph, params))                                                                       \
+    X(cuGraphUpload, _ptsz, ALL, (CUgraphExec exec, CUstream stream), (exec, STREAM(stream)))      \
+    X(cuGraphLaunch, _ptsz, ALL, (CUgraphExec exec, CUstream stream), (exec, STREAM(stream)))
+
+/* As in DRIVER_CALLED. */
+#define DRIVER_GRAPH_CALLED(X)                                                                     \
+    X(cuStreamIsCapturing, (CUstream stream, unsigned *status))                                    \
+    X(cuStreamGetCaptureInfo_v2, (CUstream stream, unsigned *status, uint64_t *id, CUgraph *graph, \
+                                  const CUgraphNode **last, size_t *count))                        \
+    X(cuThreadExchangeStreamCaptureMode, (int *mode))                                              \
+    X(cuGraphGetNodes, (CUgraph graph, CUgraphNode * nodes, size_t * count))                       \
+    X(cuGraphNodeGetType, (CUgraphNode node, unsigned *type))                                      \
+    X(cuGraphKernelNodeGetParams_v2, (CUgraphNode node, struct kernel_node * params))              \
+    X(cuGraphKernelNodeGetAttribute, (CUgraphNode node, int attribute, void *value))               \
+    X(cuGraphMemcpyNodeGetParams, (CUgraphNode node, struct copy_3d * params))                     \
+    X(cuGraphMemsetNodeGetParams, (CUgraphNode node, struct memset_node * params))
 
 #endif

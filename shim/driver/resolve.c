@@ -1,7 +1,6 @@
 /* What trampolines of symbols lead to: the look-up at a symbol's first call, and refusals. */
 #include "shim/driver/driver.h"
 #include "shim/driver/log.h"
-#include "shim/driver/look_up.h"
 #include "shim/driver/real.h"
 #include "shim/driver/settings.h"
 #include "shim/driver/symbol.h"

@@ -2,7 +2,7 @@
 #include "shim/core/capture.h"
 #include "shim/core/core.h"
 #include "shim/driver/handlers.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/graph/graph_known.h"
 #include "shim/libraries/blas.h"
 

@@ -7,7 +7,7 @@
 #include "shim/core/passed.h"
 #include "shim/driver/caller.h"
 #include "shim/driver/handlers.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/driver/settings.h"
 
 /* Whose calls are ours, see driver_calls.h. */

@@ -3,8 +3,8 @@
 
 #include "shim/core/core.h"
 #include "shim/driver/driver_calls.h"
-#include "shim/driver/look_up.h"
 #include "shim/driver/real.h"
+#include "shim/driver/symbol.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "shim/core/code.h"
 #include "shim/core/iteration.h"
 #include "shim/driver/log.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/driver/symbol.h"
 #include "shim/graph/graph_known.h"
 #include "shim/launch/reach.h"

@@ -9,7 +9,7 @@
 #include "shim/core/iteration.h"
 #include "shim/driver/handlers.h"
 #include "shim/driver/log.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/graph/graph.h"
 #include "shim/launch/reach.h"
 

@@ -1,7 +1,7 @@
 /* Nodes of known calls, see graph_known.h. */
 #include "shim/graph/graph_known.h"
 
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 
 #include "base/array.h"
 

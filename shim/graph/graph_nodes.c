@@ -3,7 +3,7 @@
 #include "shim/core/core.h"
 #include "shim/core/fill_enqueue.h"
 #include "shim/driver/handlers.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/graph/graph.h"
 #include "shim/graph/graph_known.h"
 #include "shim/launch/graph_learn.h"

@@ -3,7 +3,7 @@
 
 #include "shim/core/code.h"
 #include "shim/core/core.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 
 void graph_learn_node(CUgraphNode node, const void *function)
 {

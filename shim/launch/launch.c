@@ -10,7 +10,7 @@
 #include "shim/core/operands.h"
 #include "shim/driver/handlers.h"
 #include "shim/driver/log.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/driver/symbol.h"
 #include "shim/launch/graph_learn.h"
 #include "shim/launch/reach.h"

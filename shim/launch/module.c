@@ -4,7 +4,7 @@
 #include "shim/core/core.h"
 #include "shim/driver/handlers.h"
 #include "shim/driver/log.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/driver/settings.h"
 #include "shim/launch/reach.h"
 

@@ -6,7 +6,7 @@
 #include "shim/core/cut.h"
 #include "shim/core/iteration.h"
 #include "shim/driver/log.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/driver/settings.h"
 #include "shim/launch/reach_cache.h"
 

@@ -7,7 +7,7 @@
 #include "shim/core/core.h"
 #include "shim/core/outside.h"
 #include "shim/core/passed.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/launch/reach_parts.h"
 
 #include <stdlib.h>

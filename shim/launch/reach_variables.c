@@ -5,7 +5,7 @@
  */
 #include "shim/core/alloc.h"
 #include "shim/core/passed.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/launch/reach_parts.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "shim/core/core.h"
 #include "shim/core/declare.h"
 #include "shim/driver/log.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/driver/settings.h"
 
 #include <stdlib.h>

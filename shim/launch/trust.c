@@ -2,7 +2,7 @@
    that the kernel does not touch, which costs memory and nothing else. */
 #include "shim/launch/trust.h"
 
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/driver/settings.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "shim/core/core.h"
 #include "shim/core/passed.h"
 #include "shim/driver/log.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 #include "shim/driver/settings.h"
 
 #include "base/array.h"

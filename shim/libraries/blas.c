@@ -5,7 +5,7 @@
 #include "shim/core/core.h"
 #include "shim/core/iteration.h"
 #include "shim/core/outside.h"
-#include "shim/driver/real_calls.h"
+#include "shim/driver/real.h"
 
 #include "base/array.h"
 
