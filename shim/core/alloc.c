@@ -7,10 +7,9 @@
 #include "shim/core/capture.h"
 #include "shim/core/code.h"
 #include "shim/core/core.h"
+#include "shim/core/cut.h"
 #include "shim/core/floor.h"
 #include "shim/core/iteration.h"
-#include "shim/core/moved.h"
-#include "shim/core/tensor_names.h"
 #include "shim/driver/handlers.h"
 #include "shim/driver/log.h"
 #include "shim/driver/real.h"
@@ -18,8 +17,10 @@
 
 #include "base/array.h"
 #include "interpose/period/ordinals.h"
+#include "runtime/api/describe.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The alignment that programs see on GPUs. */
@@ -146,6 +147,71 @@ uint64_t alloc_peak_bytes(void)
     return allocations.peak_bytes;
 }
 
+/* What was copied of each allocation. */
+
+static struct {
+    struct moved *list; /* by ordinal */
+    size_t count, capacity;
+} moves;
+
+/* NULL: no host memory. */
+static struct moved *find_moved(uint64_t ordinal)
+{
+    if (!array_reserve(&moves.list, &moves.capacity, ordinal + 1, sizeof(moves.list[0]))) {
+        return NULL;
+    }
+    for (; moves.count <= ordinal; moves.count++) {
+        moves.list[moves.count] = (struct moved){.ordinal = moves.count};
+    }
+    return &moves.list[ordinal];
+}
+
+void alloc_note_moved(capu_context *context, const struct allocation *allocation)
+{
+    struct describe_range range = {allocation->address, allocation->address + allocation->bytes};
+    capu_tensor_state state;
+    struct moved *moved =
+        settings_get()->report_path != NULL ? find_moved(allocation->ordinal) : NULL;
+
+    if (moved == NULL) {
+        return;
+    }
+    moved->count++;
+    moved->address = allocation->address;
+    moved->bytes = moved->bytes > allocation->bytes ? moved->bytes : allocation->bytes;
+    while (describe_next(context, &range, &state)) {
+        moved->out_bytes += state.out_bytes;
+        moved->back_bytes += state.back_bytes;
+    }
+}
+
+static int by_bytes(const void *left, const void *right)
+{
+    const struct moved *a = left;
+    const struct moved *b = right;
+    uint64_t a_bytes = a->out_bytes + a->back_bytes;
+    uint64_t b_bytes = b->out_bytes + b->back_bytes;
+
+    if (a_bytes != b_bytes) {
+        return a_bytes > b_bytes ? -1 : 1;
+    }
+    return a->ordinal < b->ordinal ? -1 : a->ordinal > b->ordinal;
+}
+
+size_t alloc_sort_moved(const struct moved **list)
+{
+    size_t count = 0;
+
+    if (moves.count > 0) {
+        qsort(moves.list, moves.count, sizeof(moves.list[0]), by_bytes);
+    }
+    while (count < moves.count && moves.list[count].out_bytes + moves.list[count].back_bytes > 0) {
+        count++;
+    }
+    *list = moves.list;
+    return count;
+}
+
 /* Memory that the library aligns to less than programs expect is taken again, a little larger. */
 static capu_status take_block(size_t bytes, void **block)
 {
@@ -208,7 +274,7 @@ static CUresult take(size_t bytes, uint64_t *address)
     allocation.address =
         ((uintptr_t)allocation.block + ALIGNMENT - 1) / ALIGNMENT * (uint64_t)ALIGNMENT;
     allocation.id = allocations.next_id++;
-    tensor_names_whole(core_context(), allocation.block, allocation.ordinal);
+    cut_name_whole(core_context(), allocation.block, allocation.ordinal);
     floor_note_allocation(core_context(), allocation.address, false);
     place = count_up_to(allocation.address);
     memmove(&allocations.list[place + 1], &allocations.list[place],
@@ -230,7 +296,7 @@ static CUresult give(const struct allocation *allocation)
 
     floor_note_allocation(core_context(), allocation->address, true);
     iteration_free(core_context(), allocation->ordinal, allocation->born);
-    moved_note(core_context(), allocation);
+    alloc_note_moved(core_context(), allocation);
     result = core_result(capu_free(core_context(), allocation->block), "cuMemFree");
 
     if (result == DRIVER_SUCCESS) {

@@ -2,6 +2,8 @@
 #ifndef CAPU_SHIM_ALLOC_H
 #define CAPU_SHIM_ALLOC_H
 
+#include "capuchin/capuchin.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,5 +52,26 @@ uint64_t alloc_generation(void);
 /* Of all of them: now, and at most since the start. */
 uint64_t alloc_bytes(void);
 uint64_t alloc_peak_bytes(void);
+
+/*
+ * What was copied of each allocation of the program, for the report. Allocations that have had the
+ * same number one after the other are counted together. At exit it is guarded by nothing, as all of
+ * the report.
+ */
+struct moved {
+    uint64_t ordinal;
+    uint64_t count;   /* allocations that have had it */
+    uint64_t address; /* of the last one */
+    uint64_t bytes;   /* of the largest one */
+    uint64_t out_bytes, back_bytes;
+};
+
+/* Notes what was copied of an allocation, if there will be a report. Once for each: before it is
+   freed, or at the end. */
+void alloc_note_moved(capu_context *context, const struct allocation *allocation);
+
+/* Sorts all that were noted by what was copied of them, the most first, and returns how many have
+   been copied at all. For the end: no more can be noted. */
+size_t alloc_sort_moved(const struct moved **list);
 
 #endif

@@ -8,10 +8,50 @@
  */
 #include "shim/core/cut.h"
 
-#include "shim/core/tensor_names.h"
-
 #include "base/array.h"
 #include "runtime/api/describe.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Names of tensors. */
+
+enum { NAME_BYTES = 64 };
+
+static const char prefix[] = "allocation ";
+
+void cut_name_whole(capu_context *context, void *block, uint64_t ordinal)
+{
+    char name[NAME_BYTES];
+
+    snprintf(name, sizeof(name), "%s%" PRIu64, prefix, ordinal + 1);
+    (void)CAPU_DESCRIBE(context, block, .name = name);
+}
+
+/* Names the tensors from `first` to `last`, its end, which have just been one of this name. */
+static void name_parts(capu_context *context, const char *name, uint64_t first, uint64_t last)
+{
+    struct describe_range range = {first, last};
+    capu_tensor_state state;
+    uint64_t number;
+    uint64_t offset;
+    char *end;
+
+    if (strncmp(name, prefix, strlen(prefix)) != 0) {
+        return;
+    }
+    number = strtoull(name + strlen(prefix), &end, 10);
+    offset = *end == '+' ? strtoull(end + 1, NULL, 10) : 0;
+    while (describe_next(context, &range, &state)) {
+        uint64_t at = offset + (uintptr_t)state.address - first;
+        char part[NAME_BYTES];
+
+        snprintf(part, sizeof(part), "%s%" PRIu64 "+%" PRIu64, prefix, number, at);
+        (void)CAPU_DESCRIBE(context, state.address, .name = part);
+    }
+}
 
 enum {
     LEAST_PAGES = 8,  /* of a part: a smaller one is not worth a tensor */
@@ -148,7 +188,7 @@ static bool cut_tensor(const struct cut *cut)
     if (!divide(cut) && !is_part(cut)) {
         return false;
     }
-    tensor_names_parts(cut->context, cut->name, cut->first, cut->last);
+    name_parts(cut->context, cut->name, cut->first, cut->last);
     return true;
 }
 

@@ -48,4 +48,10 @@ uint64_t cut_edge_bytes(void);
 /* A number that changes when something is cut. */
 uint64_t cut_generation(void);
 
+/* Names a new allocation, for reports and errors: `allocation 3`. A part that is cut from it is
+   named `allocation 3+81920`, with the byte at which it begins. The number is one more than the
+   allocation's ordinal, so it does not depend on addresses. A name says nothing else of a tensor.
+   Where one cannot be given, the old one stays. */
+void cut_name_whole(capu_context *context, void *block, uint64_t ordinal);
+
 #endif

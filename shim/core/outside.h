@@ -9,6 +9,7 @@
 #include "shim/driver/caller.h"
 #include "shim/driver/driver.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What a handle is one of. */
@@ -54,5 +55,18 @@ uint64_t outside_bytes(void);
 uint64_t outside_reserved_bytes(void);
 uint64_t outside_peak_bytes(void);
 uint64_t outside_needed_bytes(void);
+
+/* For the report: all calls of one of the driver's functions that succeeded. */
+struct passed {
+    const char *name; /* of the function, and whose calls they are */
+    uint64_t call_count;
+    uint64_t bytes; /* of all calls, also of memory that was freed again */
+};
+
+/* Notes such a call by its result, which it returns. `name` lives for ever. Thread: any. */
+CUresult outside_count_call(CUresult result, const char *name, uint64_t bytes);
+
+/* The functions that were called, from 0. False: there are no more. Thread: any. */
+bool outside_call(size_t index, struct passed *passed);
 
 #endif

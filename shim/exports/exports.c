@@ -4,7 +4,6 @@
  */
 #include "shim/core/core.h"
 #include "shim/core/outside.h"
-#include "shim/core/passed.h"
 #include "shim/driver/caller.h"
 #include "shim/driver/handlers.h"
 #include "shim/driver/real.h"
@@ -53,7 +52,8 @@ static CUresult account(const struct whose *who, enum caller caller, const char 
     }
     outside_note(caller, result, OUTSIDE_ADDRESS, result == DRIVER_SUCCESS ? *who->place : 0,
                  who->library_bytes);
-    return settings_get()->is_managed ? passed_note(result, name, who->library_bytes) : result;
+    return settings_get()->is_managed ? outside_count_call(result, name, who->library_bytes)
+                                      : result;
 }
 
 static inline CUstream per_thread(CUstream stream)

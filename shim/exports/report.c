@@ -8,9 +8,7 @@
 #include "shim/core/cut.h"
 #include "shim/core/floor.h"
 #include "shim/core/iteration.h"
-#include "shim/core/moved.h"
 #include "shim/core/outside.h"
-#include "shim/core/passed.h"
 #include "shim/driver/log.h"
 #include "shim/driver/settings.h"
 #include "shim/driver/symbol.h"
@@ -210,9 +208,9 @@ static void write_moved(FILE *file, capu_context *context)
     }
     allocations = alloc_list(&alive);
     for (size_t i = 0; i < alive; i++) {
-        moved_note(context, &allocations[i]);
+        alloc_note_moved(context, &allocations[i]);
     }
-    count = moved_sort(&moved);
+    count = alloc_sort_moved(&moved);
     for (size_t i = 0; i < count && i < MOST_MOVED; i++) {
         fprintf(file, "moved: allocation %" PRIu64 ": %" PRIu64 " bytes out, %" PRIu64 " back; ",
                 moved[i].ordinal + 1, moved[i].out_bytes, moved[i].back_bytes);
@@ -244,7 +242,7 @@ static void write_passed(FILE *file)
 {
     struct passed passed;
 
-    for (size_t i = 0; passed_get(i, &passed); i++) {
+    for (size_t i = 0; outside_call(i, &passed); i++) {
         fprintf(file, "passed through: %s: %" PRIu64 " calls, %" PRIu64 " bytes in all\n",
                 passed.name, passed.call_count, passed.bytes);
     }

@@ -6,7 +6,6 @@
  */
 #include "shim/core/core.h"
 #include "shim/core/outside.h"
-#include "shim/core/passed.h"
 #include "shim/driver/real.h"
 #include "shim/launch/reach_parts.h"
 
@@ -64,15 +63,15 @@ static CUresult open_memory(void)
 
     memory.bytes = bytes / WORD_BYTES * WORD_BYTES;
     bytes = WINDOWS_BYTES + memory.bytes;
-    result = passed_note(real->cuMemAllocHost_v2((void **)&memory.host, bytes),
-                         "cuMemAllocHost_v2 for slices", bytes);
+    result = outside_count_call(real->cuMemAllocHost_v2((void **)&memory.host, bytes),
+                                "cuMemAllocHost_v2 for slices", bytes);
     if (result == DRIVER_SUCCESS) {
         result = outside_take(CALLER_PROGRAM, name, bytes);
     }
     if (result != DRIVER_SUCCESS) {
         return result;
     }
-    result = passed_note(real->cuMemAlloc_v2(&memory.device, bytes), name, bytes);
+    result = outside_count_call(real->cuMemAlloc_v2(&memory.device, bytes), name, bytes);
     result = outside_note(CALLER_PROGRAM, result, OUTSIDE_SPARE, memory.device, bytes);
     if (result == DRIVER_SUCCESS) {
         outside_on_lack(release);

@@ -5,7 +5,7 @@
  * memory. None of that is the program's, and a slice is done when the call returns.
  */
 #include "shim/core/core.h"
-#include "shim/core/passed.h"
+#include "shim/core/outside.h"
 #include "shim/driver/real.h"
 #include "shim/launch/reach_parts.h"
 
@@ -94,12 +94,12 @@ static CUresult open_run(void)
     (void)real->cuCtxGetStreamPriorityRange(&least, &greatest);
     result = real->cuStreamCreateWithPriority(&run.stream, STREAM_NON_BLOCKING, greatest);
     if (result == DRIVER_SUCCESS) {
-        result = passed_note(real->cuMemAllocHost_v2((void **)&run.host, RESULTS_BYTES),
-                             "cuMemAllocHost_v2 for slices", RESULTS_BYTES);
+        result = outside_count_call(real->cuMemAllocHost_v2((void **)&run.host, RESULTS_BYTES),
+                                    "cuMemAllocHost_v2 for slices", RESULTS_BYTES);
     }
     if (result == DRIVER_SUCCESS) {
-        result = passed_note(real->cuMemAlloc_v2(&run.device, RESULTS_BYTES),
-                             "cuMemAlloc_v2 for slices", RESULTS_BYTES);
+        result = outside_count_call(real->cuMemAlloc_v2(&run.device, RESULTS_BYTES),
+                                    "cuMemAlloc_v2 for slices", RESULTS_BYTES);
     }
     return result;
 }

@@ -4,7 +4,7 @@
  * address may be used for copies, and nothing says that a kernel can load from it.
  */
 #include "shim/core/alloc.h"
-#include "shim/core/passed.h"
+#include "shim/core/outside.h"
 #include "shim/driver/real.h"
 #include "shim/launch/reach_parts.h"
 
@@ -22,8 +22,8 @@ static CUresult find(const struct code_kernel *kernel, const struct slice_source
                                                        (CUmodule)kernel->handle, source->variable);
 
     if (result == DRIVER_SUCCESS && source->is_constant) {
-        result = passed_note(real->cuMemAlloc_v2(&variable->copy, variable->bytes),
-                             "cuMemAlloc_v2 for slices", variable->bytes);
+        result = outside_count_call(real->cuMemAlloc_v2(&variable->copy, variable->bytes),
+                                    "cuMemAlloc_v2 for slices", variable->bytes);
     }
     return result;
 }
