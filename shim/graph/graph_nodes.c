@@ -6,7 +6,7 @@
 #include "shim/driver/real.h"
 #include "shim/graph/graph.h"
 #include "shim/graph/graph_known.h"
-#include "shim/launch/graph_learn.h"
+#include "shim/launch/launch.h"
 
 static const char name[] = "node of a graph";
 
@@ -94,8 +94,8 @@ CUresult graph_capture_fill(const struct memset_node *fill, CUstream stream)
 static CUresult learn(CUresult result, CUgraphNode node, const struct kernel_node *params)
 {
     if (result == DRIVER_SUCCESS && params != NULL) {
-        graph_learn_node(node, params->function != NULL ? (const void *)params->function
-                                                        : (const void *)params->kernel);
+        launch_learn_node(node, params->function != NULL ? (const void *)params->function
+                                                         : (const void *)params->kernel);
     }
     return result;
 }

@@ -3,6 +3,8 @@
  * all allocations are made resident; if they do not fit, the program gets the driver's error for
  * too little memory. The kernel is then launched by the driver, inside an access of these operands.
  */
+#include "shim/launch/launch.h"
+
 #include "shim/core/capture.h"
 #include "shim/core/code.h"
 #include "shim/core/core.h"
@@ -11,11 +13,10 @@
 #include "shim/driver/handlers.h"
 #include "shim/driver/log.h"
 #include "shim/driver/real.h"
+#include "shim/driver/settings.h"
 #include "shim/driver/symbol.h"
-#include "shim/launch/graph_learn.h"
 #include "shim/launch/reach.h"
 #include "shim/launch/recompute.h"
-#include "shim/launch/trust.h"
 #include "shim/launch/verify.h"
 
 #include <inttypes.h>
@@ -39,6 +40,53 @@ bool launch_is_refused(const struct code_kernel *kernel, const struct launch *la
     return true;
 }
 
+/* Structures may be packed, so addresses at any offset count. */
+static void add_bytes(const unsigned char *bytes, size_t count, struct operands *operands)
+{
+    uint64_t address;
+
+    for (size_t at = 0; at + sizeof(address) <= count; at++) {
+        memcpy(&address, bytes + at, sizeof(address));
+        operands_add_allocation(operands, address, CAPU_UPDATE);
+    }
+}
+
+/* Launches take functions and kernels. */
+static CUresult parameter_bytes(CUfunction function, size_t index, size_t *bytes)
+{
+    size_t offset;
+    CUresult result = real_calls()->cuFuncGetParamInfo(function, index, &offset, bytes);
+
+    return result == DRIVER_SUCCESS || result == DRIVER_INVALID_VALUE
+               ? result
+               : real_calls()->cuKernelGetParamInfo((CUkernel)function, index, &offset, bytes);
+}
+
+/* Adds what addresses in a launch's parameters lead to, if the user vouches for them: whole
+   allocations, updated. A number that happens to be an address adds an allocation that the kernel
+   does not touch, which costs memory and nothing else. False: they are not trusted, or the driver
+   does not say how large they are, and nothing was added. */
+static bool add_trusted(CUfunction function, void *const *parameters, const unsigned char *bytes,
+                        size_t byte_count, struct operands *operands)
+{
+    size_t count;
+    CUresult result = DRIVER_SUCCESS;
+
+    if (!settings_get()->trusts_parameters) {
+        return false;
+    }
+    if (parameters == NULL) {
+        if (bytes != NULL) {
+            add_bytes(bytes, byte_count, operands);
+        }
+        return bytes != NULL;
+    }
+    for (size_t i = 0; (result = parameter_bytes(function, i, &count)) == DRIVER_SUCCESS; i++) {
+        add_bytes(parameters[i], count, operands);
+    }
+    return result == DRIVER_INVALID_VALUE; /* for the first index that there is none of */
+}
+
 /* A launch from its begin to its end. */
 struct begun {
     struct code_kernel *kernel;
@@ -54,8 +102,9 @@ static CUresult add_operands(CUfunction function, struct code_kernel *kernel,
     CUresult result = DRIVER_SUCCESS;
 
     if (kernel->reason != NULL) {
-        kernel->is_trusted = trust_add(function, launch->parameters.list, launch->parameters.bytes,
-                                       launch->parameters.byte_count, operands);
+        kernel->is_trusted =
+            add_trusted(function, launch->parameters.list, launch->parameters.bytes,
+                        launch->parameters.byte_count, operands);
     }
     if (kernel->reason == NULL) {
         result = reach_add(kernel, launch, operands);
@@ -186,11 +235,41 @@ static CUresult end_launch(const struct begun *begun, CUresult result)
     return result;
 }
 
+void launch_learn_node(CUgraphNode node, const void *function)
+{
+    struct kernel_node params;
+    unsigned type;
+
+    if (real_calls()->cuGraphNodeGetType(node, &type) != DRIVER_SUCCESS || type != NODE_KERNEL ||
+        real_calls()->cuGraphKernelNodeGetParams_v2(node, &params) != DRIVER_SUCCESS ||
+        params.function == NULL || params.function == function || core_enter() != DRIVER_SUCCESS) {
+        return;
+    }
+    code_note_same(params.function, function);
+    core_leave();
+}
+
+/* The same for the node that a launch has added to a stream's capture. */
+static void learn_captured(CUstream stream, CUfunction function)
+{
+    const CUgraphNode *last = NULL;
+    CUgraph graph = NULL;
+    unsigned status = CAPTURE_NONE;
+    uint64_t id;
+    size_t count = 0;
+
+    if (real_calls()->cuStreamGetCaptureInfo_v2(stream, &status, &id, &graph, &last, &count) ==
+            DRIVER_SUCCESS &&
+        status == CAPTURE_ACTIVE && count == 1) {
+        launch_learn_node(last[0], function);
+    }
+}
+
 /* After a launch into a stream that captures: the node says how the driver calls the kernel. */
 static CUresult end_captured(CUresult result, CUstream stream, CUfunction function)
 {
     if (result == DRIVER_SUCCESS) {
-        graph_learn(stream, function);
+        learn_captured(stream, function);
     }
     return result;
 }

@@ -3,6 +3,7 @@
 #define CAPU_SHIM_LAUNCH_H
 
 #include "shim/core/parameters.h"
+#include "shim/driver/driver.h"
 
 #include <stdbool.h>
 
@@ -22,5 +23,9 @@ struct launch {
 /* Whether a kernel cannot run here; a line says why. In a cooperative launch, the blocks wait for
    each other at a barrier that the driver provides. For the thread that has entered the core. */
 bool launch_is_refused(const struct code_kernel *kernel, const struct launch *launch);
+
+/* Learns from a node how the driver calls a kernel in graphs, that it calls `function` in launches.
+   Thread: any, not entered. */
+void launch_learn_node(CUgraphNode node, const void *function);
 
 #endif

@@ -81,17 +81,6 @@ CUstream reach_stream(const struct reach *reach);
 CUresult reach_launch(CUfunction function, const struct reach *reach, const struct launch *launch,
                       unsigned char block[PARAMETERS_BYTES_MOST], uint64_t address);
 
-/* reach_cover.c */
-
-/* Launches the coverage slice for a launch with these results, and waits for it. Stores intervals
-   that are stored to for certain, as far as they are of use, with their addresses; returns how
-   many. Pre: reach_run has succeeded. */
-size_t reach_cover(const struct reach *reach, const struct launch *launch,
-                   unsigned char block[PARAMETERS_BYTES_MOST], const struct slice_result *results,
-                   struct reach_interval intervals[REACH_INTERVALS_MOST]);
-
-/* reach_variables.c */
-
 /* Finds the variables that a slice reads. Errors, after which nothing is held: those of the
    driver. */
 CUresult reach_find_variables(const struct code_kernel *kernel, struct reach *reach);
@@ -102,8 +91,6 @@ CUresult reach_set_variables(const struct reach *reach, CUstream stream, unsigne
 /* Whether a launch may store to variables of modules: by their names, or by pointers to other
    memory than the program's allocations. */
 bool reach_stores_elsewhere(const struct kernel *roles, const unsigned char *block);
-
-/* reach_key.c */
 
 enum { REACH_KEY_BYTES_MOST = 16384 };
 
@@ -131,6 +118,13 @@ CUresult reach_list_operands(const struct code_kernel *kernel, const struct laun
                              struct operands *operands, struct operands *reads, bool cuts);
 
 /* reach_write.c */
+
+/* Launches the coverage slice for a launch with these results, and waits for it. Stores intervals
+   that are stored to for certain, as far as they are of use, with their addresses; returns how
+   many. Pre: reach_run has succeeded. */
+size_t reach_cover(const struct reach *reach, const struct launch *launch,
+                   unsigned char block[PARAMETERS_BYTES_MOST], const struct slice_result *results,
+                   struct reach_interval intervals[REACH_INTERVALS_MOST]);
 
 /* Makes writes of the updates of those tensors that are covered and that no read meets. Puts
    `covered` in order. Returns the bytes of the writes. */
