@@ -6,7 +6,7 @@
  * A box that is large for the budget is copied in bands of rows, or of slices, each in an access of
  * its own.
  */
-#include "shim/copies/copy_ends.h"
+#include "shim/copies/copy.h"
 #include "shim/copies/rows.h"
 #include "shim/core/alloc.h"
 #include "shim/core/capture.h"
@@ -192,7 +192,7 @@ static CUresult prepare(const struct box *box, size_t *slices, size_t *row_count
         result = prepare_end(box->to_type, &box->to, slices, row_count);
     }
     if (result == DRIVER_SUCCESS) {
-        copy_ends_note(box->to.address, box->from.address, box->from_type == MEMORY_HOST);
+        copy_note(box->to.address, box->from.address, box->from_type == MEMORY_HOST);
     }
     core_leave();
     return result;
@@ -202,8 +202,8 @@ static CUresult prepare(const struct box *box, size_t *slices, size_t *row_count
    lock. */
 static CUresult wait_before(const struct box *box)
 {
-    bool waits = (box->from_type == MEMORY_HOST && copy_ends_pageable(box->from.address)) ||
-                 (box->to_type == MEMORY_HOST && copy_ends_pageable(box->to.address)) ||
+    bool waits = (box->from_type == MEMORY_HOST && copy_is_pageable(box->from.address)) ||
+                 (box->to_type == MEMORY_HOST && copy_is_pageable(box->to.address)) ||
                  box->from_type == MEMORY_UNIFIED || box->to_type == MEMORY_UNIFIED;
 
     return waits ? core_wait() : DRIVER_SUCCESS;

@@ -4,8 +4,8 @@
  * still be written by earlier work of the program when the call is made: there the driver's own
  * asynchronous copy is enqueued, inside an access.
  */
-#include "shim/copies/copy_ends.h"
-#include "shim/copies/download.h"
+#include "shim/copies/copy.h"
+
 #include "shim/core/alloc.h"
 #include "shim/core/capture.h"
 #include "shim/core/code.h"
@@ -17,6 +17,235 @@
 #include "shim/driver/handlers.h"
 #include "shim/driver/real.h"
 #include "shim/graph/graph.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool copy_is_pageable(uint64_t address)
+{
+    unsigned type = 0;
+
+    return real_calls()->cuPointerGetAttribute(&type, POINTER_MEMORY_TYPE, address) !=
+           DRIVER_SUCCESS;
+}
+
+bool copy_is_visible(uint64_t address)
+{
+    unsigned type = 0;
+    unsigned is_managed = 0;
+
+    return real_calls()->cuPointerGetAttribute(&type, POINTER_MEMORY_TYPE, address) !=
+               DRIVER_SUCCESS ||
+           type == MEMORY_HOST ||
+           (real_calls()->cuPointerGetAttribute(&is_managed, POINTER_IS_MANAGED, address) ==
+                DRIVER_SUCCESS &&
+            is_managed != 0);
+}
+
+void copy_note(uint64_t to, uint64_t from, bool is_from_host)
+{
+    const struct allocation *source = alloc_find(from);
+    uint64_t pointers = operands_note_pointer(0, to);
+
+    /* What the host looks at may be elsewhere each time, such as the element with the largest
+       number. */
+    pointers = operands_note_pointer(
+        pointers, source != NULL && alloc_find(to) == NULL ? source->address : from);
+    iteration_event(core_context(), is_from_host ? "copy from the host" : "copy",
+                    is_from_host ? PERIOD_COPY_IN : PERIOD_OTHER, pointers);
+}
+
+/*
+ * Downloads to pageable memory.
+ *
+ * The device copies to pinned memory of the shim's, piece by piece; the thread waits for an event
+ * after each piece and copies it on, while the device copies the next one. It needs the lock only
+ * to enqueue them. So another thread can launch meanwhile, and a host function that earlier work
+ * waits for may depend on that. Each thread that downloads has a stage for the time of the call;
+ * stages are kept for later calls and never freed.
+ */
+
+enum { PIECE_BYTES = 2 << 20, HALVES = 2, EVENT_NO_TIMING = 2 };
+
+struct stage {
+    struct stage *next;
+    unsigned char *memory; /* HALVES pieces */
+    CUevent events[HALVES];
+};
+
+/* The stages that no thread uses. */
+static struct {
+    pthread_mutex_t lock;
+    struct stage *first;
+} stages = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* NULL: no memory. */
+static struct stage *make_stage(void)
+{
+    const struct real_calls *real = real_calls();
+    struct stage *stage = calloc(1, sizeof(*stage));
+    size_t count = 0;
+
+    if (stage == NULL) {
+        return NULL;
+    }
+    while (count < HALVES &&
+           real->cuEventCreate(&stage->events[count], EVENT_NO_TIMING) == DRIVER_SUCCESS) {
+        count++;
+    }
+    if (count == HALVES &&
+        real->cuMemAllocHost_v2((void **)&stage->memory, (size_t)HALVES * PIECE_BYTES) ==
+            DRIVER_SUCCESS) {
+        return stage;
+    }
+    while (count > 0) {
+        (void)real->cuEventDestroy_v2(stage->events[--count]);
+    }
+    free(stage);
+    return NULL;
+}
+
+static struct stage *take_stage(void)
+{
+    struct stage *stage;
+
+    (void)pthread_mutex_lock(&stages.lock);
+    stage = stages.first;
+    if (stage != NULL) {
+        stages.first = stage->next;
+    }
+    (void)pthread_mutex_unlock(&stages.lock);
+    return stage != NULL ? stage : make_stage();
+}
+
+static void give_stage(struct stage *stage)
+{
+    (void)pthread_mutex_lock(&stages.lock);
+    stage->next = stages.first;
+    stages.first = stage;
+    (void)pthread_mutex_unlock(&stages.lock);
+}
+
+struct piece {
+    unsigned char *to;
+    size_t bytes; /* 0: none */
+    size_t half;
+};
+
+static CUresult enqueue_inside(const struct stage *stage, const struct piece *piece,
+                               CUdeviceptr from)
+{
+    const struct allocation *allocation = alloc_find(from);
+    capu_operand need = {.address = (void *)(uintptr_t)from, .bytes = piece->bytes};
+    void *to = stage->memory + piece->half * PIECE_BYTES;
+    capu_status status;
+
+    if (allocation == NULL || piece->bytes > allocation->bytes - (from - allocation->address)) {
+        return DRIVER_INVALID_VALUE;
+    }
+    floor_note(core_context(), &need, 1);
+    status = capu_download_async(core_context(), to, need.address, piece->bytes);
+    while (status == CAPU_OVER_BUDGET && core_make_room()) {
+        status = capu_download_async(core_context(), to, need.address, piece->bytes);
+    }
+    return core_settle(core_result(status, "download"));
+}
+
+static CUresult enqueue(const struct stage *stage, const struct piece *piece, CUdeviceptr from)
+{
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    result = enqueue_inside(stage, piece, from);
+    if (result == DRIVER_SUCCESS) {
+        result = real_calls()->cuEventRecord(stage->events[piece->half], core_stream(NULL));
+    }
+    core_leave();
+    return result;
+}
+
+static CUresult finish(const struct stage *stage, const struct piece *piece)
+{
+    uint64_t begun;
+    CUresult result;
+
+    if (piece->bytes == 0) {
+        return DRIVER_SUCCESS;
+    }
+    begun = iteration_wait_begin();
+    result = real_calls()->cuEventSynchronize(stage->events[piece->half]);
+    iteration_wait_end(begun);
+    if (result == DRIVER_SUCCESS) {
+        memcpy(piece->to, stage->memory + piece->half * PIECE_BYTES, piece->bytes);
+    }
+    return result;
+}
+
+static CUresult download_by(const struct stage *stage, unsigned char *to, CUdeviceptr from,
+                            size_t bytes)
+{
+    struct piece pending = {0};
+    size_t done = 0;
+    CUresult result = DRIVER_SUCCESS;
+    CUresult finished;
+
+    while (done < bytes && result == DRIVER_SUCCESS) {
+        struct piece piece = {to + done, bytes - done, done / PIECE_BYTES % HALVES};
+
+        piece.bytes = piece.bytes < PIECE_BYTES ? piece.bytes : PIECE_BYTES;
+        result = enqueue(stage, &piece, from + done);
+        if (result == DRIVER_SUCCESS) {
+            result = finish(stage, &pending);
+            pending = piece;
+            done += piece.bytes;
+        }
+    }
+    finished = finish(stage, &pending); /* also after an error: the stage is given back */
+    return result != DRIVER_SUCCESS ? result : finished;
+}
+
+/* The tensors are as the download needs them before its first piece is enqueued. */
+static CUresult prepare_download(const void *to, CUdeviceptr from, size_t bytes)
+{
+    const struct allocation *allocation;
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    allocation = alloc_find(from);
+    if (allocation == NULL || bytes > allocation->bytes - (from - allocation->address)) {
+        result = DRIVER_INVALID_VALUE;
+    } else {
+        copy_note((uintptr_t)to, from, false);
+        cut_range(core_context(), from, bytes);
+    }
+    core_leave();
+    return result;
+}
+
+/* Copies memory of the program's allocations to pageable memory, after all work that was enqueued
+   before, and waits for it, but not with the core's lock. Pre: the core was not entered. Errors:
+   INVALID_VALUE: not inside one allocation. */
+static CUresult download(void *to, CUdeviceptr from, size_t bytes)
+{
+    CUresult result = prepare_download(to, from, bytes);
+    struct stage *stage;
+
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    stage = take_stage();
+    if (stage == NULL) {
+        return DRIVER_OUT_OF_MEMORY;
+    }
+    result = download_by(stage, to, from, bytes);
+    give_stage(stage);
+    return result;
+}
 
 struct copy {
     uint64_t to;
@@ -37,7 +266,7 @@ static CUresult copy_others(const struct copy *copy)
     CUstream stream = core_stream(copy->stream);
     CUresult result = real_calls()->cuMemcpyAsync(copy->to, copy->from, copy->bytes, stream);
 
-    if (!copy_ends_pageable(copy->to)) {
+    if (!copy_is_pageable(copy->to)) {
         code_note_stored(); /* it may be a variable */
     }
     return result == DRIVER_SUCCESS && copy->waits ? real_calls()->cuStreamSynchronize(stream)
@@ -116,7 +345,7 @@ static bool is_by_library(const struct copy *copy, bool to_is_ours, bool from_is
                        operands_tensor_bytes(copy->from, copy->bytes) >
                    budget / 2;
     }
-    return to_is_ours && copy_ends_pageable(copy->from);
+    return to_is_ours && copy_is_pageable(copy->from);
 }
 
 /* At least one end is ours; if only what is read is, the other end is not pageable. */
@@ -126,7 +355,7 @@ static CUresult copy_own(const struct copy *copy, const struct allocation *to,
     if (reaches_out(to, copy->to, copy->bytes) || reaches_out(from, copy->from, copy->bytes)) {
         return DRIVER_INVALID_VALUE;
     }
-    copy_ends_note(copy->to, copy->from, from == NULL);
+    copy_note(copy->to, copy->from, from == NULL);
     if (to != NULL) {
         cut_range(core_context(), copy->to, copy->bytes);
     }
@@ -145,8 +374,8 @@ enum { LARGE_UPLOAD_BYTES = 1 << 20 };
 
 static CUresult wait_before(const struct copy *copy)
 {
-    return copy->bytes >= LARGE_UPLOAD_BYTES && copy_ends_pageable(copy->from) ? core_wait()
-                                                                               : DRIVER_SUCCESS;
+    return copy->bytes >= LARGE_UPLOAD_BYTES && copy_is_pageable(copy->from) ? core_wait()
+                                                                             : DRIVER_SUCCESS;
 }
 
 static bool is_ours(uint64_t address, CUresult *result)
@@ -189,7 +418,7 @@ static CUresult carry_out(const struct copy *copy)
                            : graph_capture_copy(copy->to, copy->from, copy->bytes, copy->stream);
     }
     if (is_ours(copy->from, &result)) {
-        if (copy_ends_pageable(copy->to) && !is_ours(copy->to, &result)) {
+        if (copy_is_pageable(copy->to) && !is_ours(copy->to, &result)) {
             return download((void *)(uintptr_t)copy->to, copy->from, copy->bytes);
         }
     } else if (result == DRIVER_SUCCESS) {

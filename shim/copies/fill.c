@@ -1,13 +1,12 @@
 /* Memsets: zeros are known to the library, which then needs no memory for them; others are the
    driver's own, inside accesses that write the rows. */
-#include "shim/copies/copy_ends.h"
+#include "shim/copies/copy.h"
 #include "shim/copies/rows.h"
 #include "shim/core/alloc.h"
 #include "shim/core/capture.h"
 #include "shim/core/code.h"
 #include "shim/core/core.h"
 #include "shim/core/cut.h"
-#include "shim/core/fill_enqueue.h"
 #include "shim/core/iteration.h"
 #include "shim/core/operands.h"
 #include "shim/driver/handlers.h"
@@ -39,7 +38,7 @@ static CUresult enqueue(const struct fill *fill)
 {
     const struct memset_node node = node_of(fill);
 
-    return fill_enqueue(&node, core_stream(fill->stream));
+    return graph_enqueue_fill(&node, core_stream(fill->stream));
 }
 
 static capu_status zero(uint64_t to, uint64_t bytes)
@@ -151,8 +150,8 @@ static CUresult carry_out(struct fill fill)
     }
     code_note_stored(); /* it may be a variable */
     result = enqueue(&fill);
-    return result == DRIVER_SUCCESS && fill.waits && copy_ends_visible(fill.to) ? core_wait()
-                                                                                : result;
+    return result == DRIVER_SUCCESS && fill.waits && copy_is_visible(fill.to) ? core_wait()
+                                                                              : result;
 }
 
 /* Calls without a stream wait for memory that the host can look at, such as pinned memory, as the

@@ -17,7 +17,7 @@ struct code_kernel {
     const void *origin;              /* the code that it is of; NULL: not known */
     const void *handle;              /* of that code, by which the kernel was found */
     bool is_in_library;              /* the handle is a library's; else a module's */
-    bool is_trusted;                 /* open, and its last launch had the operands of trust.h */
+    bool is_trusted;                 /* open, and its last launch had those of its parameters */
     bool is_gone; /* the code was unloaded: its handles may come to mean others */
     uint64_t launch_count;
     uint64_t failed_count; /* launches that did not get their operands */

@@ -171,7 +171,7 @@
     DRIVER_GRAPH_WRAPPED_TWICE(X)
 
 /* X(symbol, parameters, arguments, bytes): the driver's own memory on the host, counted
-   (passed.h). */
+   (outside.h). */
 #define DRIVER_PASSED_HOST(X)                                                                  \
     X(cuMemAllocHost_v2, (void **address, size_t bytes), (address, bytes), bytes)              \
     X(cuMemHostAlloc, (void **address, size_t bytes, unsigned flags), (address, bytes, flags), \

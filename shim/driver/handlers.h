@@ -1,7 +1,7 @@
 /*
  * What the shim does in place of the driver's functions, for calls that it takes: on_NAME has the
- * parameters of NAME, without its variants. Spread over alloc.c, copy.c, fill.c, module.c, launch.c
- * and stream.c. Thread: any; none of them is called with the core's lock held.
+ * parameters of NAME, without its variants. Thread: any; none of them is called with the core's
+ * lock held.
  */
 #ifndef CAPU_SHIM_HANDLERS_H
 #define CAPU_SHIM_HANDLERS_H

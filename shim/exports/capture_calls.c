@@ -3,7 +3,7 @@
 #include "shim/core/core.h"
 #include "shim/driver/handlers.h"
 #include "shim/driver/real.h"
-#include "shim/graph/graph_known.h"
+#include "shim/graph/graph.h"
 #include "shim/libraries/blas.h"
 
 CUresult on_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)

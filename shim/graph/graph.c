@@ -7,7 +7,6 @@
 #include "shim/driver/log.h"
 #include "shim/driver/real.h"
 #include "shim/driver/symbol.h"
-#include "shim/graph/graph_known.h"
 #include "shim/launch/reach.h"
 
 #include "base/array.h"
@@ -16,10 +15,162 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Nodes of known calls. */
+
+/* Guarded by the core's lock. */
+static struct {
+    struct entry {
+        CUgraphNode node;
+        struct graph_known *known;
+    } * list;
+    size_t count, capacity;
+} noted;
+
+CUresult graph_list_nodes(CUgraph graph, CUgraphNode **list, size_t *count)
+{
+    CUresult result = real_calls()->cuGraphGetNodes(graph, NULL, count);
+
+    *list = NULL;
+    if (result != DRIVER_SUCCESS || *count == 0) {
+        return result;
+    }
+    *list = calloc(*count, sizeof(**list));
+    return *list != NULL ? real_calls()->cuGraphGetNodes(graph, *list, count)
+                         : DRIVER_OUT_OF_MEMORY;
+}
+
+static void release_known(struct graph_known *known)
+{
+    if (known != NULL && --known->holders == 0) {
+        free(known);
+    }
+}
+
+/* The graph that a stream captures; NULL: none. */
+static CUgraph graph_of(CUstream stream)
+{
+    const CUgraphNode *last = NULL;
+    unsigned status = CAPTURE_NONE;
+    CUgraph graph = NULL;
+    uint64_t id;
+    size_t count;
+
+    return real_calls()->cuStreamGetCaptureInfo_v2(stream, &status, &id, &graph, &last, &count) ==
+                       DRIVER_SUCCESS &&
+                   status == CAPTURE_ACTIVE
+               ? graph
+               : NULL;
+}
+
+CUresult graph_known_begin(CUstream stream, const struct operands *operands,
+                           struct graph_known_call *call)
+{
+    size_t bytes = operands->count * sizeof(operands->list[0]);
+    struct graph_known *known = !operands->has_failed ? malloc(sizeof(*known) + bytes) : NULL;
+
+    if (known == NULL) {
+        return DRIVER_OUT_OF_MEMORY;
+    }
+    *known =
+        (struct graph_known){.holders = 1, .graph = graph_of(stream), .count = operands->count};
+    if (bytes > 0) {
+        memcpy(known->operands, operands->list, bytes);
+    }
+    *call = (struct graph_known_call){.known = known};
+    if (known->graph != NULL &&
+        graph_list_nodes(known->graph, &call->before, &call->before_count) != DRIVER_SUCCESS) {
+        known->graph = NULL; /* its nodes remain unknown */
+    }
+    return DRIVER_SUCCESS;
+}
+
+static int by_handle(const void *one, const void *other)
+{
+    CUgraphNode a = *(const CUgraphNode *)one;
+    CUgraphNode b = *(const CUgraphNode *)other;
+
+    return (a > b) - (a < b);
+}
+
+static void note(CUgraphNode node, struct graph_known *known)
+{
+    graph_known_drop(node);
+    if (array_reserve(&noted.list, &noted.capacity, noted.count + 1, sizeof(noted.list[0]))) {
+        noted.list[noted.count++] = (struct entry){node, known};
+        known->holders++;
+    }
+}
+
+void graph_known_end(const struct graph_known_call *call, bool has_succeeded)
+{
+    struct graph_known *known = call->known;
+    CUgraphNode *after = NULL;
+    size_t count = 0;
+
+    if (has_succeeded && known->graph != NULL &&
+        graph_list_nodes(known->graph, &after, &count) == DRIVER_SUCCESS) {
+        if (call->before_count > 0) {
+            qsort(call->before, call->before_count, sizeof(CUgraphNode), by_handle);
+        }
+        for (size_t i = 0; i < count; i++) {
+            if (call->before_count == 0 || bsearch(&after[i], call->before, call->before_count,
+                                                   sizeof(CUgraphNode), by_handle) == NULL) {
+                note(after[i], known);
+            }
+        }
+    }
+    free(after);
+    free(call->before);
+    release_known(known);
+}
+
+/* What is known of a node of a graph; a holder more. NULL: nothing is. */
+static struct graph_known *take_known(CUgraph graph, CUgraphNode node)
+{
+    for (size_t i = 0; i < noted.count; i++) {
+        if (noted.list[i].node == node && noted.list[i].known->graph == graph) {
+            noted.list[i].known->holders++;
+            return noted.list[i].known;
+        }
+    }
+    return NULL;
+}
+
+static void drop_at(size_t index)
+{
+    release_known(noted.list[index].known);
+    noted.list[index] = noted.list[--noted.count];
+}
+
+void graph_known_drop(CUgraphNode node)
+{
+    for (size_t i = noted.count; i-- > 0;) {
+        if (noted.list[i].node == node) {
+            drop_at(i);
+        }
+    }
+}
+
+void graph_known_drop_graph(CUgraph graph)
+{
+    for (size_t i = noted.count; i-- > 0;) {
+        if (noted.list[i].known->graph == graph) {
+            drop_at(i);
+        }
+    }
+}
+
+void graph_known_drop_all(void)
+{
+    while (noted.count > 0) {
+        drop_at(noted.count - 1);
+    }
+}
+
 static void finish_node(struct graph_node *node)
 {
     free(node->bytes);
-    graph_known_release(node->known);
+    release_known(node->known);
     node->known = NULL;
     node->bytes = NULL;
     node->kernel = NULL;
@@ -202,7 +353,7 @@ CUresult graph_read(struct graph *graph, CUgraph from)
             result = DRIVER_OUT_OF_MEMORY;
             break;
         }
-        node->known = graph_known_take(from, list[i]);
+        node->known = take_known(from, list[i]);
         if (node->known != NULL) {
             continue;
         }

@@ -13,9 +13,18 @@
 #include "shim/driver/driver.h"
 #include "shim/launch/launch.h"
 
+#include "capuchin/capuchin.h"
+
 #include <stdbool.h>
 
-struct graph_known;
+/* What one call touches that is known, although nothing is known of its kernels: a call of cuBLAS.
+   Shared by its nodes, and by the executable graphs with them. */
+struct graph_known {
+    unsigned holders;
+    CUgraph graph; /* that captured it */
+    size_t count;
+    capu_operand operands[];
+};
 
 /* What is known about a node. */
 struct graph_node {
@@ -74,6 +83,9 @@ void graph_add_copy(const struct copy_3d *copy, struct operands *operands, capu_
 CUresult graph_hold(struct operands *operands);
 CUresult graph_release(const struct operands *operands, CUresult result);
 
+/* Enqueues the driver's own memset on a stream of the driver. Thread: any. */
+CUresult graph_enqueue_fill(const struct memset_node *fill, CUstream stream);
+
 /* Copies and memsets of a stream that captures. Thread: any, not entered. */
 CUresult graph_capture_copy(uint64_t to, uint64_t from, size_t bytes, CUstream stream);
 CUresult graph_capture_2d(const struct copy_2d *copy, CUstream stream);
@@ -82,5 +94,26 @@ CUresult graph_capture_fill(const struct memset_node *fill, CUstream stream);
 
 /* All graphs that were launched or can be, by `next`, the last first. */
 const struct graph *graph_list(void);
+
+/* A call that adds nodes to a stream's capture, from begin to end. */
+struct graph_known_call {
+    struct graph_known *known;
+    CUgraphNode *before; /* the nodes that were there before it */
+    size_t before_count;
+};
+
+/* Around such a call, which touches the operands. The nodes that the call adds are noted if it
+   succeeds. An error: there is no host memory, and the call must not be made. */
+CUresult graph_known_begin(CUstream stream, const struct operands *operands,
+                           struct graph_known_call *call);
+void graph_known_end(const struct graph_known_call *call, bool has_succeeded);
+
+/* A node that was changed; all nodes of a graph, before it is destroyed; all nodes. */
+void graph_known_drop(CUgraphNode node);
+void graph_known_drop_graph(CUgraph graph);
+void graph_known_drop_all(void);
+
+/* The nodes of a graph, which the caller frees. NULL with count 0: there are none. */
+CUresult graph_list_nodes(CUgraph graph, CUgraphNode **list, size_t *count);
 
 #endif

@@ -7,7 +7,7 @@
 #define CAPU_SHIM_BLAS_H
 
 #include "shim/core/operands.h"
-#include "shim/graph/graph_known.h"
+#include "shim/graph/graph.h"
 #include "shim/libraries/blas_calls.h"
 
 #define BLAS_HANDLER(name, parameters, arguments) cublasStatus_t on_##name parameters;
