@@ -5,9 +5,15 @@
 #include "shim/core/core.h"
 #include "shim/core/outside.h"
 #include "shim/driver/caller.h"
+#include "shim/driver/driver.h"
 #include "shim/driver/handlers.h"
+#include "shim/driver/log.h"
 #include "shim/driver/real.h"
 #include "shim/driver/settings.h"
+#include "shim/driver/symbol.h"
+#include "shim/libraries/blas.h"
+
+#include <stdbool.h>
 
 /* Whose calls are ours, see driver_calls.h. */
 struct whose {
@@ -118,3 +124,68 @@ CUresult cuCtxSynchronize(void)
 {
     return core_takes(CALLER(), false) ? on_cuCtxSynchronize() : real_calls()->cuCtxSynchronize();
 }
+
+/* One device per process: the first whose primary context the program gets. */
+
+typedef CUresult (*retain_function)(CUcontext *, CUdevice);
+
+DRIVER_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+
+enum { NO_DEVICE = -1 };
+
+static CUdevice first_device = NO_DEVICE; /* whose context was given; atomic: set once */
+
+/* Whether the process has a device other than this one. */
+static bool is_second(CUdevice chosen, CUdevice device)
+{
+    if (chosen == NO_DEVICE || chosen == device) {
+        return false;
+    }
+    symbol_note_refusal("a second device");
+    log_line("refused: device %d beside device %d; a program under a budget has one device", device,
+             chosen);
+    return true;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    retain_function retain = (retain_function)real_find("cuDevicePrimaryCtxRetain");
+    enum caller caller = CALLER();
+    CUdevice other = NO_DEVICE;
+    CUresult result;
+
+    if (retain == NULL) {
+        return DRIVER_NO_DEVICE;
+    }
+    if (caller == CALLER_OWN || caller == CALLER_DRIVER) {
+        return retain(context, device);
+    }
+    if (settings_get()->is_managed &&
+        is_second(__atomic_load_n(&first_device, __ATOMIC_ACQUIRE), device)) {
+        return DRIVER_NOT_SUPPORTED;
+    }
+    result = retain(context, device);
+    if (result == DRIVER_SUCCESS &&
+        !__atomic_compare_exchange_n(&first_device, &other, device, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE) &&
+        settings_get()->is_managed && is_second(other, device)) {
+        return DRIVER_NOT_SUPPORTED;
+    }
+    return result;
+}
+
+/*
+ * The functions that are exported under the names of cuBLAS. A program that is linked with the
+ * library reaches these first, since this library is preloaded. Calls between cuBLAS and cuBLASLt
+ * come here, too, and are left alone.
+ */
+
+#define EXPORT_BLAS(name, parameters, arguments)                                 \
+    DRIVER_EXPORT cublasStatus_t name parameters;                                \
+    cublasStatus_t name parameters                                               \
+    {                                                                            \
+        return core_takes(CALLER_PROGRAM, false) ? on_##name arguments           \
+                                                 : blas_calls()->name arguments; \
+    }
+
+BLAS_WRAPPED(EXPORT_BLAS)

@@ -5,11 +5,51 @@
 #include "shim/core/core.h"
 #include "shim/core/iteration.h"
 #include "shim/core/outside.h"
+#include "shim/driver/loader.h"
+#include "shim/driver/log.h"
 #include "shim/driver/real.h"
+#include "shim/libraries/blas_calls.h"
 
 #include "base/array.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+
+/* The library's own functions. */
+
+static struct blas_calls calls;
+
+/* In place of what is not there, whatever its parameters are. */
+static cublasStatus_t fail_missing(void)
+{
+    log_line("the program calls a function of cuBLAS, and no library that has it is loaded");
+    return BLAS_NOT_INITIALIZED;
+}
+
+static void *find_function(const char *name)
+{
+    void *function = loader_next("libcublas", name);
+
+    return function != NULL ? function : (void *)(uintptr_t)fail_missing;
+}
+
+static void fill(void)
+{
+#define FILL(name, parameters) calls.name = (cublasStatus_t(*) parameters)find_function(#name);
+#define FILL_WRAPPED(name, parameters, arguments) FILL(name, parameters)
+    BLAS_WRAPPED(FILL_WRAPPED)
+    BLAS_CALLED(FILL)
+#undef FILL
+#undef FILL_WRAPPED
+}
+
+const struct blas_calls *blas_calls(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, fill);
+    return &calls;
+}
 
 enum { HOPPER = 90, WORKSPACE_BYTES = 4 << 20, WORKSPACE_BYTES_HOPPER = 32 << 20 };
 

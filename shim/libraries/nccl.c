@@ -7,8 +7,8 @@
  * linked with the library reaches these first.
  */
 #include "shim/core/core.h"
+#include "shim/driver/loader.h"
 #include "shim/driver/log.h"
-#include "shim/driver/next.h"
 #include "shim/driver/symbol.h"
 #include "shim/libraries/nccl_calls.h"
 
@@ -27,15 +27,15 @@ static int fail_missing(void)
     return NCCL_SYSTEM_ERROR;
 }
 
-#define EXPORT(name, parameters, arguments, ranks)                                  \
-    DRIVER_EXPORT int name parameters;                                              \
-    int name parameters                                                             \
-    {                                                                               \
-        int(*function) parameters = (int(*) parameters)next_find("libnccl", #name); \
-                                                                                    \
-        if ((ranks) > 1 && core_takes(CALLER_PROGRAM, false)) {                     \
-            return refuse(#name, (ranks));                                          \
-        }                                                                           \
-        return function != NULL ? function arguments : fail_missing();              \
+#define EXPORT(name, parameters, arguments, ranks)                                    \
+    DRIVER_EXPORT int name parameters;                                                \
+    int name parameters                                                               \
+    {                                                                                 \
+        int(*function) parameters = (int(*) parameters)loader_next("libnccl", #name); \
+                                                                                      \
+        if ((ranks) > 1 && core_takes(CALLER_PROGRAM, false)) {                       \
+            return refuse(#name, (ranks));                                            \
+        }                                                                             \
+        return function != NULL ? function arguments : fail_missing();                \
     }
 NCCL_CALLS(EXPORT)

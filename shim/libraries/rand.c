@@ -9,8 +9,8 @@
 #include "shim/core/capture.h"
 #include "shim/core/core.h"
 #include "shim/core/operands.h"
+#include "shim/driver/loader.h"
 #include "shim/driver/log.h"
-#include "shim/driver/next.h"
 #include "shim/driver/symbol.h"
 
 #include "base/table.h"
@@ -36,7 +36,7 @@ static curandStatus_t fail_missing(void)
 
 static void *find(const char *name)
 {
-    void *function = next_find("libcurand", name);
+    void *function = loader_next("libcurand", name);
 
     return function != NULL ? function : (void *)(uintptr_t)fail_missing;
 }
