@@ -193,7 +193,7 @@ static int by_address(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-void operands_merge(struct operands *operands)
+void operands_merge(struct operands *operands, bool joins)
 {
     capu_operand *list = operands->list;
     size_t kept = 0;
@@ -208,7 +208,7 @@ void operands_merge(struct operands *operands)
         capu_operand *last = kept > 0 ? &list[kept - 1] : NULL;
         uint64_t last_end = last != NULL ? (uintptr_t)last->address + last->bytes : 0;
 
-        if (last != NULL && address < last_end) {
+        if (last != NULL && (address < last_end || (joins && address == last_end))) {
             last->role =
                 last->role == CAPU_READ && list[i].role == CAPU_READ ? CAPU_READ : CAPU_UPDATE;
             last->bytes += end > last_end ? end - last_end : 0;

@@ -67,9 +67,10 @@ void operands_add(struct operands *operands, uint64_t address, uint64_t bytes, c
 /* Several ranges, of which nothing is noted. */
 void operands_add_list(struct operands *operands, const capu_operand *list, size_t count);
 
-/* Makes one operand of those that overlap or are equal: a read if all are, else an update, since it
-   is not known which comes first. operands->bytes counts each byte once then. */
-void operands_merge(struct operands *operands);
+/* Puts operands in order, and makes one of those that overlap or are equal, or, if `joins`, touch:
+   a read if all are, else an update, since it is not known which comes first. operands->bytes
+   counts each byte once then. */
+void operands_merge(struct operands *operands, bool joins);
 
 /* All allocations, updated: for work of which nothing is known. */
 void operands_add_all(struct operands *operands);

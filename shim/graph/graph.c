@@ -488,7 +488,7 @@ CUresult graph_add(const struct graph *graph, struct operands *operands, const c
         result = add_node(&graph->nodes[i], operands);
     }
     if (result == DRIVER_SUCCESS && !operands->has_failed) {
-        operands_merge(operands);
+        operands_merge(operands, false);
     }
     return result != DRIVER_SUCCESS ? result
            : operands->has_failed   ? DRIVER_OUT_OF_MEMORY

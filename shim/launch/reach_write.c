@@ -11,7 +11,6 @@
 
 #include "runtime/api/describe.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -243,35 +242,6 @@ static uint64_t end_of(const capu_operand *operand)
     return (uintptr_t)operand->address + operand->bytes;
 }
 
-static int by_address(const void *one, const void *other)
-{
-    uint64_t a = first_of(one);
-    uint64_t b = first_of(other);
-
-    return (a > b) - (a < b);
-}
-
-/* Puts ranges in order, and makes one of those that touch or overlap. */
-static void merge(struct operands *operands)
-{
-    size_t count = 0;
-
-    if (operands->count > 0) {
-        qsort(operands->list, operands->count, sizeof(operands->list[0]), by_address);
-    }
-    for (size_t i = 0; i < operands->count; i++) {
-        capu_operand *last = count > 0 ? &operands->list[count - 1] : NULL;
-        uint64_t end = end_of(&operands->list[i]);
-
-        if (last == NULL || first_of(&operands->list[i]) > end_of(last)) {
-            operands->list[count++] = operands->list[i];
-        } else if (end > end_of(last)) {
-            last->bytes = end - first_of(last);
-        }
-    }
-    operands->count = count;
-}
-
 static bool meets(const struct operands *operands, uint64_t first, uint64_t end)
 {
     for (size_t i = 0; i < operands->count; i++) {
@@ -346,7 +316,7 @@ uint64_t reach_find_writes(struct operands *operands, const struct operands *rea
     uint64_t bytes = 0;
 
     writes.count = 0;
-    merge(covered);
+    operands_merge(covered, true);
     for (size_t i = 0; i < covered->count && !reads->has_failed; i++) {
         add_tensors(&covered->list[i], reads, &writes);
     }
