@@ -80,17 +80,6 @@ static uint64_t bytes_of(const struct driver *driver, const struct trace_tensor 
 
 static capu_status allocate(struct driver *driver, struct error_text *error)
 {
-    static const uint32_t kinds[TENSOR_KIND_COUNT] = {
-        [TENSOR_PARAMETER] = CAPU_PARAMETER, [TENSOR_OPTIMIZER] = CAPU_OPTIMIZER,
-        [TENSOR_GRADIENT] = CAPU_GRADIENT,   [TENSOR_ACTIVATION] = CAPU_ACTIVATION,
-        [TENSOR_WORKSPACE] = CAPU_WORKSPACE, [TENSOR_INPUT] = CAPU_INPUT,
-    };
-    static const uint32_t hints[HINT_COUNT] = {
-        [HINT_NONE] = CAPU_HINT_NONE,
-        [HINT_KEEP] = CAPU_HINT_KEEP,
-        [HINT_SWAP] = CAPU_HINT_SWAP,
-        [HINT_RECOMPUTE] = CAPU_HINT_RECOMPUTE,
-    };
     const struct trace *trace = driver->trace_index->trace;
     capu_status status = CAPU_OK;
 
@@ -100,9 +89,9 @@ static capu_status allocate(struct driver *driver, struct error_text *error)
         capu_tensor_info info = {
             .size = sizeof(info),
             .name = trace_tensor_name(trace, id),
-            .kind = kinds[tensor->kind],
+            .kind = tensor->kind,
             .lifetime = tensor->persistent ? CAPU_PERSISTENT : CAPU_TRANSIENT,
-            .hint = hints[tensor->hint],
+            .hint = tensor->hint,
         };
 
         status = check(

@@ -20,7 +20,7 @@ uint32_t layer_gradient_before_relu(struct tape *tape, const struct step *step, 
     if (!has_relu || out == 0) {
         return out;
     }
-    ref = tape_tensor(tape, TENSOR_GRADIENT, tape_bytes(tape, out), 1, step->name, "dz");
+    ref = tape_tensor(tape, CAPU_GRADIENT, tape_bytes(tape, out), 1, step->name, "dz");
     tape_op(tape, &(struct tape_op){.name = step->name,
                                     .suffix = "relu_bwd",
                                     .reads = {out, tape_at(tape, step->out).ref},
@@ -179,7 +179,7 @@ uint32_t layer_batch_norm(struct tape *tape, uint32_t x, bool has_relu, const ch
 
     step.weight = tape_weight(tape, 2 * in.channels, name, "wb");
     step.out = tape_value(tape, in.rows, in.channels, in.height, in.width, name);
-    step.saved[0] = tape_tensor(tape, TENSOR_ACTIVATION, 2 * in.channels, 4, name, "statistics");
+    step.saved[0] = tape_tensor(tape, CAPU_ACTIVATION, 2 * in.channels, 4, name, "statistics");
     tape_op(tape, &(struct tape_op){.name = name,
                                     .suffix = has_relu ? "relu.fwd" : "fwd",
                                     .reads = {in.ref, tape_use(tape, step.weight)},

@@ -107,7 +107,7 @@ uint32_t layer_dropout(struct tape *tape, uint32_t x, const char *name)
     struct step step = {.backward = dropout_backward, .in = x};
 
     step.out = tape_value(tape, in.rows, in.channels, in.height, in.width, name);
-    step.saved[0] = tape_tensor(tape, TENSOR_ACTIVATION,
+    step.saved[0] = tape_tensor(tape, CAPU_ACTIVATION,
                                 tape_elements(tape, in.rows, in.channels, in.height, in.width), 1,
                                 name, "mask");
     tape_op(tape,
@@ -149,7 +149,7 @@ uint32_t layer_norm(struct tape *tape, uint32_t x, bool is_rms, const char *name
     step.weight = tape_weight(tape, (is_rms ? 1 : 2) * in.channels, name, is_rms ? "w" : "wb");
     step.out = tape_value(tape, in.rows, in.channels, in.height, in.width, name);
     step.saved[0] =
-        tape_tensor(tape, TENSOR_ACTIVATION, (is_rms ? 1 : 2) * in.rows, 4, name, "statistics");
+        tape_tensor(tape, CAPU_ACTIVATION, (is_rms ? 1 : 2) * in.rows, 4, name, "statistics");
     tape_op(tape, &(struct tape_op){.name = name,
                                     .suffix = "fwd",
                                     .reads = {in.ref, tape_use(tape, step.weight)},
@@ -308,9 +308,9 @@ void layer_loss(struct tape *tape, uint32_t logits, const char *name)
     snprintf(labels, sizeof(labels), "%.48s.labels", name);
     step.saved[1] = tape_at(tape, tape_input(tape, in.rows, 1, 1, 1, 8, labels)).ref;
     step.saved[0] =
-        tape_tensor(tape, TENSOR_ACTIVATION, tape_elements(tape, in.rows, in.channels, 1, 1), 4,
-                    name, "probabilities");
-    loss = tape_tensor(tape, TENSOR_ACTIVATION, 1, 4, name, "loss");
+        tape_tensor(tape, CAPU_ACTIVATION, tape_elements(tape, in.rows, in.channels, 1, 1), 4, name,
+                    "probabilities");
+    loss = tape_tensor(tape, CAPU_ACTIVATION, 1, 4, name, "loss");
     tape_op(tape, &(struct tape_op){.name = name,
                                     .suffix = "fwd",
                                     .reads = {in.ref, step.saved[1]},

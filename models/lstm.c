@@ -28,8 +28,8 @@ static void gates_backward(struct tape *tape, const struct step *step)
     uint32_t dx = tape_new_gradient(tape, step->in, step->name);
     uint32_t dh =
         tape_at(tape, step->second).wants_gradient
-            ? tape_tensor(tape, TENSOR_GRADIENT, tape_bytes(tape, tape_at(tape, step->second).ref),
-                          1, step->name, "dh")
+            ? tape_tensor(tape, CAPU_GRADIENT, tape_bytes(tape, tape_at(tape, step->second).ref), 1,
+                          step->name, "dh")
             : 0;
     struct tape_op op = {
         .name = step->name,
@@ -58,8 +58,8 @@ static void cell_backward(struct tape *tape, const struct step *step)
     uint32_t gates = tape_new_gradient(tape, step->in, step->name);
     uint32_t before =
         tape_at(tape, step->second).wants_gradient
-            ? tape_tensor(tape, TENSOR_GRADIENT, tape_bytes(tape, tape_at(tape, step->second).ref),
-                          1, step->name, "dc")
+            ? tape_tensor(tape, CAPU_GRADIENT, tape_bytes(tape, tape_at(tape, step->second).ref), 1,
+                          step->name, "dc")
             : 0;
 
     tape_op(tape, &(struct tape_op){.name = step->name,
@@ -100,7 +100,7 @@ static uint32_t advance(struct tape *tape, struct cell *cell, uint32_t x, const 
     step.in = gates.out;
     step.out = tape_value(tape, in.rows, UNITS, 1, 1, own);
     step.sizes[0] = carried;
-    step.saved[0] = tape_tensor(tape, TENSOR_ACTIVATION,
+    step.saved[0] = tape_tensor(tape, CAPU_ACTIVATION,
                                 tape_bytes(tape, tape_at(tape, gates.out).ref), 1, own, "gates");
     tape_op(tape, &(struct tape_op){
                       .name = own,

@@ -107,7 +107,7 @@ uint64_t tape_element_bytes(const struct tape *tape)
     return tape->options.dtype == DTYPE_FP16 || tape->options.dtype == DTYPE_BF16 ? 2 : 4;
 }
 
-static uint32_t add_tensor(struct tape *tape, enum tensor_kind kind, uint64_t bytes, bool persists,
+static uint32_t add_tensor(struct tape *tape, capu_kind kind, uint64_t bytes, bool persists,
                            const char *name, const char *suffix)
 {
     char full[2 * TAPE_NAME_MAX];
@@ -115,7 +115,7 @@ static uint32_t add_tensor(struct tape *tape, enum tensor_kind kind, uint64_t by
                                              .bytes = bytes,
                                              .kind = kind,
                                              .persistent = persists,
-                                             .scales = !persists && kind != TENSOR_WORKSPACE};
+                                             .scales = !persists && kind != CAPU_WORKSPACE};
     uint32_t id = 0;
     capu_status status;
 
@@ -131,8 +131,8 @@ static uint32_t add_tensor(struct tape *tape, enum tensor_kind kind, uint64_t by
     return id + 1;
 }
 
-uint32_t tape_tensor(struct tape *tape, enum tensor_kind kind, uint64_t elements,
-                     uint64_t element_bytes, const char *name, const char *suffix)
+uint32_t tape_tensor(struct tape *tape, capu_kind kind, uint64_t elements, uint64_t element_bytes,
+                     const char *name, const char *suffix)
 {
     uint64_t bytes = tape_elements(tape, elements, element_bytes, 1, 1);
 
@@ -141,13 +141,13 @@ uint32_t tape_tensor(struct tape *tape, enum tensor_kind kind, uint64_t elements
 
 uint32_t tape_buffer(struct tape *tape, uint64_t elements, const char *name, const char *suffix)
 {
-    return add_tensor(tape, TENSOR_PARAMETER, elements * 4, true, name, suffix);
+    return add_tensor(tape, CAPU_PARAMETER, elements * 4, true, name, suffix);
 }
 
 uint32_t tape_workspace(struct tape *tape, uint64_t bytes, uint64_t most, const char *name)
 {
     bytes = bytes < most ? bytes : most;
-    return bytes > 0 ? add_tensor(tape, TENSOR_WORKSPACE, bytes, false, name, "workspace") : 0;
+    return bytes > 0 ? add_tensor(tape, CAPU_WORKSPACE, bytes, false, name, "workspace") : 0;
 }
 
 uint64_t tape_bytes(const struct tape *tape, uint32_t ref)
@@ -177,7 +177,7 @@ uint32_t tape_value(struct tape *tape, uint64_t rows, uint64_t channels, uint64_
                           .wants_gradient = true};
 
     value.ref =
-        tape_tensor(tape, TENSOR_ACTIVATION, tape_elements(tape, rows, channels, height, width),
+        tape_tensor(tape, CAPU_ACTIVATION, tape_elements(tape, rows, channels, height, width),
                     tape_element_bytes(tape), name, "y");
     return add_value(tape, &value);
 }
@@ -187,7 +187,7 @@ uint32_t tape_input(struct tape *tape, uint64_t rows, uint64_t channels, uint64_
 {
     struct value value = {.rows = rows, .channels = channels, .height = height, .width = width};
 
-    value.ref = tape_tensor(tape, TENSOR_INPUT, tape_elements(tape, rows, channels, height, width),
+    value.ref = tape_tensor(tape, CAPU_INPUT, tape_elements(tape, rows, channels, height, width),
                             element_bytes, name, "");
     tape_op(tape, &(struct tape_op){
                       .name = name, .suffix = "copyin", .writes = {value.ref}, .is_random = true});
@@ -219,11 +219,11 @@ uint32_t tape_weight(struct tape *tape, uint64_t elements, const char *name, con
     weight = &tape->weights[tape->weight_count];
     *weight = (struct weight){.layer = tape->layer};
     snprintf(weight->name, sizeof(weight->name), "%.40s.%.16s", name, suffix);
-    weight->ref = add_tensor(tape, TENSOR_PARAMETER,
+    weight->ref = add_tensor(tape, CAPU_PARAMETER,
                              tape_elements(tape, elements, tape_element_bytes(tape), 1, 1), true,
                              weight->name, "");
     weight->state =
-        add_tensor(tape, TENSOR_OPTIMIZER, tape_elements(tape, elements, state_bytes(tape), 1, 1),
+        add_tensor(tape, CAPU_OPTIMIZER, tape_elements(tape, elements, state_bytes(tape), 1, 1),
                    true, weight->name, "state");
     tape->parameter_count += elements;
     return tape->weight_count++;
@@ -362,7 +362,7 @@ uint32_t tape_new_gradient(struct tape *tape, uint32_t value, const char *name)
         return 0;
     }
     ref = tape->values[value].ref;
-    return add_tensor(tape, TENSOR_GRADIENT, tape_bytes(tape, ref), false, name, "dx");
+    return add_tensor(tape, CAPU_GRADIENT, tape_bytes(tape, ref), false, name, "dx");
 }
 
 void tape_give_gradient(struct tape *tape, uint32_t value, uint32_t gradient, const char *name)
@@ -378,7 +378,7 @@ void tape_give_gradient(struct tape *tape, uint32_t value, uint32_t gradient, co
         to->gradient = gradient;
         return;
     }
-    sum = add_tensor(tape, TENSOR_GRADIENT, tape_bytes(tape, gradient), false, name, "dx_sum");
+    sum = add_tensor(tape, CAPU_GRADIENT, tape_bytes(tape, gradient), false, name, "dx_sum");
     tape_op(tape, &(struct tape_op){.name = name,
                                     .suffix = "add_gradients",
                                     .reads = {to->gradient, gradient},
@@ -405,7 +405,7 @@ void tape_weight_op(struct tape *tape, struct tape_op *op, uint32_t index)
     }
     weight = &tape->weights[index];
     if (weight->gradient == 0) {
-        weight->gradient = add_tensor(tape, TENSOR_GRADIENT, tape_bytes(tape, weight->ref), false,
+        weight->gradient = add_tensor(tape, CAPU_GRADIENT, tape_bytes(tape, weight->ref), false,
                                       weight->name, "gradient");
         if (weight->gradient != 0) {
             /* As large as the weight, independent of the batch. */

@@ -142,8 +142,8 @@ uint64_t tape_elements(struct tape *tape, uint64_t rows, uint64_t channels, uint
 uint64_t tape_element_bytes(const struct tape *tape);
 
 /* Adds a transient tensor of `elements` times `element_bytes`, NAME.SUFFIX. Returns its ref. */
-uint32_t tape_tensor(struct tape *tape, enum tensor_kind kind, uint64_t elements,
-                     uint64_t element_bytes, const char *name, const char *suffix);
+uint32_t tape_tensor(struct tape *tape, capu_kind kind, uint64_t elements, uint64_t element_bytes,
+                     const char *name, const char *suffix);
 /* Adds a persistent tensor that is not a weight, such as running statistics. */
 uint32_t tape_buffer(struct tape *tape, uint64_t elements, const char *name, const char *suffix);
 /* Adds a workspace of `bytes`, but at most `most`; 0: none. */

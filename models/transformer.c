@@ -76,8 +76,8 @@ static void fused_backward(struct tape *tape, const struct step *step)
         tape_give_gradient(tape, step->in, op.writes[0], step->name);
         return;
     }
-    op.writes[0] = tape_tensor(tape, TENSOR_GRADIENT, row_bytes, part, step->name, "dqk");
-    op.writes[1] = tape_tensor(tape, TENSOR_GRADIENT, row_bytes, all - part, step->name, "dv");
+    op.writes[0] = tape_tensor(tape, CAPU_GRADIENT, row_bytes, part, step->name, "dqk");
+    op.writes[1] = tape_tensor(tape, CAPU_GRADIENT, row_bytes, all - part, step->name, "dv");
     tape_op(tape, &op);
     give_joined(tape, step, op.writes[0], op.writes[1]);
 }
@@ -94,10 +94,10 @@ static void matrix_backward(struct tape *tape, const struct step *step)
     uint64_t row_bytes = all > 0 ? tape_bytes(tape, qkv) / all : 0;
     uint64_t matrix = tape_bytes(tape, step->saved[SAVED_P]);
     bool drops = step->sizes[ATTENTION_DROPS] != 0;
-    uint32_t dp = tape_tensor(tape, TENSOR_GRADIENT, matrix, 1, name, "dp");
-    uint32_t dv = tape_tensor(tape, TENSOR_GRADIENT, row_bytes, all - part, name, "dv");
-    uint32_t ds = tape_tensor(tape, TENSOR_GRADIENT, matrix, 1, name, "ds");
-    uint32_t dqk = tape_tensor(tape, TENSOR_GRADIENT, row_bytes, part, name, "dqk");
+    uint32_t dp = tape_tensor(tape, CAPU_GRADIENT, matrix, 1, name, "dp");
+    uint32_t dv = tape_tensor(tape, CAPU_GRADIENT, row_bytes, all - part, name, "dv");
+    uint32_t ds = tape_tensor(tape, CAPU_GRADIENT, matrix, 1, name, "ds");
+    uint32_t dqk = tape_tensor(tape, CAPU_GRADIENT, row_bytes, part, name, "dqk");
 
     tape_op(tape, &(struct tape_op){.name = name,
                                     .suffix = "attn.pv_bwd_p",
@@ -112,7 +112,7 @@ static void matrix_backward(struct tape *tape, const struct step *step)
     if (drops) {
         uint32_t dropped = dp;
 
-        dp = tape_tensor(tape, TENSOR_GRADIENT, matrix, 1, name, "dp_kept");
+        dp = tape_tensor(tape, CAPU_GRADIENT, matrix, 1, name, "dp_kept");
         tape_op(tape, &(struct tape_op){.name = name,
                                         .suffix = "drop_bwd",
                                         .reads = {dropped, step->saved[SAVED_MASK]},
@@ -140,8 +140,8 @@ static void add_matrix_ops(struct block *block, struct step *step, uint64_t matr
     uint32_t qkv = tape_at(tape, step->in).ref;
     uint32_t rotated = queries_of(tape, step);
     const char *name = step->name;
-    uint32_t scores = tape_tensor(tape, TENSOR_ACTIVATION, matrix_elements, bytes, name, "scores");
-    uint32_t p = tape_tensor(tape, TENSOR_ACTIVATION, matrix_elements, bytes, name, "p");
+    uint32_t scores = tape_tensor(tape, CAPU_ACTIVATION, matrix_elements, bytes, name, "scores");
+    uint32_t p = tape_tensor(tape, CAPU_ACTIVATION, matrix_elements, bytes, name, "p");
     uint32_t used = p;
 
     step->saved[SAVED_P] = p;
@@ -158,9 +158,9 @@ static void add_matrix_ops(struct block *block, struct step *step, uint64_t matr
                                     .extra_bytes = 2.0 * (double)tape_bytes(tape, scores),
                                     .extra_launches = 1});
     if (step->sizes[ATTENTION_DROPS] != 0) {
-        uint32_t mask = tape_tensor(tape, TENSOR_ACTIVATION, matrix_elements, 1, name, "mask");
+        uint32_t mask = tape_tensor(tape, CAPU_ACTIVATION, matrix_elements, 1, name, "mask");
 
-        used = tape_tensor(tape, TENSOR_ACTIVATION, matrix_elements, bytes, name, "dropped");
+        used = tape_tensor(tape, CAPU_ACTIVATION, matrix_elements, bytes, name, "dropped");
         step->saved[SAVED_MASK] = mask;
         step->saved[SAVED_DROPPED] = used;
         tape_op(tape, &(struct tape_op){
@@ -213,7 +213,7 @@ static uint32_t attention(struct block *block, uint32_t qkv, const char *what)
     } else {
         step.backward = fused_backward;
         step.saved[SAVED_ROWS] =
-            tape_tensor(tape, TENSOR_ACTIVATION, in.rows, 4 * shape->heads, name, "rows");
+            tape_tensor(tape, CAPU_ACTIVATION, in.rows, 4 * shape->heads, name, "rows");
         /* Its dropout is drawn from a counter, so a replay gives the same result. */
         tape_op(tape,
                 &(struct tape_op){.name = name,

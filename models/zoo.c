@@ -105,7 +105,7 @@ static capu_status carry_over(struct merge *merge, uint32_t tensor)
     const struct trace_tensor *old = &merge->from->tensors[tensor];
     struct tensor_description description = {.name = trace_tensor_name(merge->from, tensor),
                                              .bytes = old->bytes,
-                                             .kind = (enum tensor_kind)old->kind,
+                                             .kind = (capu_kind)old->kind,
                                              .persistent = old->persistent,
                                              .scales = old->scales};
     uint32_t id = 0;
@@ -219,7 +219,7 @@ static capu_status merge_part(struct merge *merge, uint32_t begin, uint32_t end,
     if (workspace > 0) {
         char inner[sizeof(name) + 8];
         struct tensor_description scratch = {
-            .name = inner, .bytes = workspace, .kind = TENSOR_WORKSPACE, .scales = true};
+            .name = inner, .bytes = workspace, .kind = CAPU_WORKSPACE, .scales = true};
 
         snprintf(inner, sizeof(inner), "%s.inner", name);
         status = trace_add_tensor(&merge->to, &scratch, &id, merge->error);

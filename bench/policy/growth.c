@@ -30,7 +30,7 @@ static double cpu_seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static uint32_t tensor(struct trace *trace, enum tensor_kind kind, uint64_t bytes)
+static uint32_t tensor(struct trace *trace, capu_kind kind, uint64_t bytes)
 {
     struct tensor_description description = {.name = "t", .bytes = bytes, .kind = kind};
     uint32_t id = 0;
@@ -70,28 +70,28 @@ static bool build(struct trace *trace, uint32_t layers)
         return false;
     }
     trace_set_machine(trace, &machine, NULL);
-    made[3] = tensor(trace, TENSOR_INPUT, 8 << 20);
+    made[3] = tensor(trace, CAPU_INPUT, 8 << 20);
     op(trace, 10000, NULL, 0, made[3], UINT32_MAX);
     for (uint32_t i = 1; i <= layers; i++) {
         uint32_t *own = made + (size_t)i * 4;
 
-        own[0] = tensor(trace, TENSOR_PARAMETER, 1 << 20);
+        own[0] = tensor(trace, CAPU_PARAMETER, 1 << 20);
         for (uint32_t j = 1; j < 4; j++) {
-            own[j] = tensor(trace, TENSOR_ACTIVATION, 8 << 20);
+            own[j] = tensor(trace, CAPU_ACTIVATION, 8 << 20);
         }
         op(trace, 200000, (uint32_t[]){own[-1], own[0]}, 2, own[1], UINT32_MAX);
         op(trace, 20000, (uint32_t[]){own[1]}, 1, own[2], UINT32_MAX);
         op(trace, 20000, (uint32_t[]){own[2]}, 1, own[3], UINT32_MAX);
     }
-    gradient = tensor(trace, TENSOR_GRADIENT, 8 << 20);
+    gradient = tensor(trace, CAPU_GRADIENT, 8 << 20);
     op(trace, 10000, (uint32_t[]){made[(size_t)layers * 4 + 3]}, 1, gradient, UINT32_MAX);
     for (uint32_t i = layers; i > 0; i--) {
         uint32_t *own = made + (size_t)i * 4;
-        uint32_t weight = tensor(trace, TENSOR_GRADIENT, 1 << 20);
+        uint32_t weight = tensor(trace, CAPU_GRADIENT, 1 << 20);
         uint32_t next[3];
 
         for (uint32_t j = 0; j < 3; j++) {
-            next[j] = tensor(trace, TENSOR_GRADIENT, 8 << 20);
+            next[j] = tensor(trace, CAPU_GRADIENT, 8 << 20);
         }
         op(trace, 20000, (uint32_t[]){gradient, own[3]}, 2, next[0], UINT32_MAX);
         op(trace, 20000, (uint32_t[]){next[0], own[2]}, 2, next[1], UINT32_MAX);
@@ -140,7 +140,7 @@ static double measure_bound(const struct trace_index *trace_index, uint64_t budg
     return 1e3 * (cpu_seconds() - begin);
 }
 
-static bool measure(uint32_t ops, enum planner_effort effort, uint64_t page_bytes)
+static bool measure(uint32_t ops, capu_effort effort, uint64_t page_bytes)
 {
     struct planner_request request = {.host_bytes = UINT64_MAX, .effort = effort};
     struct timeline timeline = {0};
@@ -199,8 +199,8 @@ static bool measure(uint32_t ops, enum planner_effort effort, uint64_t page_byte
 
 int main(int argc, char **argv)
 {
-    enum planner_effort effort =
-        argc > 1 && strcmp(argv[1], "default") == 0 ? EFFORT_DEFAULT : EFFORT_QUICK;
+    capu_effort effort =
+        argc > 1 && strcmp(argv[1], "default") == 0 ? CAPU_EFFORT_DEFAULT : CAPU_EFFORT_QUICK;
     uint32_t most = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 100000;
     uint64_t page_bytes = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
     uint64_t total = 0;

@@ -34,7 +34,7 @@ static capu_status find_carriers(const struct trace_index *trace_index, uint32_t
         uint32_t first = trace_index->first[t];
         uint32_t last = first;
 
-        if (trace->tensors[t].persistent || trace->tensors[t].kind == TENSOR_INPUT ||
+        if (trace->tensors[t].persistent || trace->tensors[t].kind == CAPU_INPUT ||
             first == trace_index->first[t + 1] || trace_index->op[first] > trace_index->peak_op) {
             continue;
         }

@@ -56,10 +56,10 @@ static void decide(struct planning *planning, const uint64_t *start_ns)
     const struct trace_index *trace_index = planning->request->trace_index;
 
     for (uint32_t t = 0; t < trace_index->trace->tensor_count; t++) {
-        enum tensor_hint hint = (enum tensor_hint)trace_index->trace->tensors[t].hint;
+        capu_hint hint = (capu_hint)trace_index->trace->tensors[t].hint;
         uint32_t longest;
 
-        if (hint == HINT_NONE) {
+        if (hint == CAPU_HINT_NONE) {
             for (uint32_t gap = trace_index->first[t]; gap < trace_index->first[t + 1]; gap++) {
                 planning->decisions[gap] =
                     leaves_segment(planning, gap) ? DECIDE_DROP : DECIDE_KEEP;
@@ -67,8 +67,8 @@ static void decide(struct planning *planning, const uint64_t *start_ns)
             continue;
         }
         longest = longest_gap(planning, t, start_ns);
-        if (longest != TRACE_INDEX_NONE && hint != HINT_KEEP) {
-            planning->decisions[longest] = hint == HINT_SWAP ? DECIDE_SWAP : DECIDE_DROP;
+        if (longest != TRACE_INDEX_NONE && hint != CAPU_HINT_KEEP) {
+            planning->decisions[longest] = hint == CAPU_HINT_SWAP ? DECIDE_SWAP : DECIDE_DROP;
         }
     }
 }

@@ -26,7 +26,7 @@ bool training_passes_has_weights(const struct trace *trace, uint32_t op)
     const struct trace_op *entry = &trace->ops[op];
 
     for (uint32_t i = 0; i < entry->read_count; i++) {
-        if (trace->tensors[trace_reads(trace, entry)[i]].kind == TENSOR_PARAMETER) {
+        if (trace->tensors[trace_reads(trace, entry)[i]].kind == CAPU_PARAMETER) {
             return true;
         }
     }
@@ -57,7 +57,7 @@ bool training_passes_is_product(const struct trace *trace, uint32_t op, uint64_t
     for (uint32_t i = 0; i < entry->read_count; i++) {
         const struct trace_tensor *tensor = &trace->tensors[trace_reads(trace, entry)[i]];
 
-        if (tensor->kind == TENSOR_PARAMETER && tensor->bytes >= mean_bytes / 16) {
+        if (tensor->kind == CAPU_PARAMETER && tensor->bytes >= mean_bytes / 16) {
             return true;
         }
     }
@@ -70,7 +70,7 @@ uint64_t training_passes_mean_parameter(const struct trace *trace)
     uint64_t count = 0;
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        if (trace->tensors[t].kind == TENSOR_PARAMETER) {
+        if (trace->tensors[t].kind == CAPU_PARAMETER) {
             bytes += trace->tensors[t].bytes;
             count++;
         }

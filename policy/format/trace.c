@@ -10,19 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *tensor_kind_name(enum tensor_kind kind)
+const char *tensor_kind_name(capu_kind kind)
 {
-    static const char *const names[TENSOR_KIND_COUNT] = {"parameter",  "optimizer", "gradient",
-                                                         "activation", "workspace", "input"};
+    static const char *const names[TRACE_KINDS] = {
+        "activation", "parameter", "optimizer", "gradient", "activation", "workspace", "input"};
 
-    return (unsigned)kind < TENSOR_KIND_COUNT ? names[kind] : "?";
+    return (unsigned)kind < TRACE_KINDS ? names[kind] : "?";
 }
 
-const char *tensor_hint_name(enum tensor_hint hint)
+const char *tensor_hint_name(capu_hint hint)
 {
-    static const char *const names[HINT_COUNT] = {"", "keep", "swap", "recompute"};
+    static const char *const names[TRACE_HINTS] = {"", "keep", "swap", "recompute"};
 
-    return (unsigned)hint < HINT_COUNT ? names[hint] : "?";
+    return (unsigned)hint < TRACE_HINTS ? names[hint] : "?";
 }
 
 /* Makes room for `more` elements, up to `limit` in all. */
@@ -138,8 +138,7 @@ static capu_status check_tensor(const struct trace *trace,
         return error_text_set(error, CAPU_INVALID, "tensor %" PRIu32 ": its name is too long",
                               trace->tensor_count);
     }
-    if ((unsigned)description->kind >= TENSOR_KIND_COUNT ||
-        (unsigned)description->hint >= HINT_COUNT) {
+    if ((unsigned)description->kind >= TRACE_KINDS || (unsigned)description->hint >= TRACE_HINTS) {
         return error_text_set(error, CAPU_INVALID, "tensor %" PRIu32 " (%s): no such kind or hint",
                               trace->tensor_count, description->name);
     }
@@ -176,8 +175,8 @@ capu_status trace_add_tensor(struct trace *trace, const struct tensor_descriptio
 {
     capu_status status = check_tensor(trace, description, error);
     size_t length;
-    bool carries = description->persistent || description->kind == TENSOR_PARAMETER ||
-                   description->kind == TENSOR_OPTIMIZER;
+    bool carries = description->persistent || description->kind == CAPU_PARAMETER ||
+                   description->kind == CAPU_OPTIMIZER;
 
     if (status != CAPU_OK) {
         return status;
@@ -192,7 +191,8 @@ capu_status trace_add_tensor(struct trace *trace, const struct tensor_descriptio
     }
     trace->tensors[trace->tensor_count] = (struct trace_tensor){
         .name = put_name(trace, description->name, length),
-        .kind = (uint8_t)description->kind,
+        .kind =
+            (uint8_t)(description->kind != CAPU_KIND_UNKNOWN ? description->kind : CAPU_ACTIVATION),
         .hint = (uint8_t)description->hint,
         .persistent = carries,
         .managed = !description->unmanaged,

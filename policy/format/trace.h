@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/error_text.h"
+#include "capuchin/memory.h"
 #include "capuchin/status.h"
 #include "policy/format/string_buffer.h"
 
@@ -31,17 +32,9 @@
 #define TRACE_RATE_MIN ((uint64_t)1000000)  /* bytes per second of a link */
 #define TRACE_RATE_MAX ((uint64_t)1 << 50)
 
-enum tensor_kind {
-    TENSOR_PARAMETER,
-    TENSOR_OPTIMIZER,
-    TENSOR_GRADIENT,
-    TENSOR_ACTIVATION,
-    TENSOR_WORKSPACE,
-    TENSOR_INPUT,
-    TENSOR_KIND_COUNT
-};
-
-enum tensor_hint { HINT_NONE, HINT_KEEP, HINT_SWAP, HINT_RECOMPUTE, HINT_COUNT };
+/* How many kinds and hints there are, CAPU_KIND_UNKNOWN and CAPU_HINT_NONE included. */
+#define TRACE_KINDS (CAPU_INPUT + 1)
+#define TRACE_HINTS (CAPU_HINT_RECOMPUTE + 1)
 
 struct machine {
     char name[64];
@@ -53,8 +46,8 @@ struct machine {
 
 struct trace_tensor {
     uint32_t name;   /* offset into names */
-    uint8_t kind;    /* enum tensor_kind */
-    uint8_t hint;    /* enum tensor_hint */
+    uint8_t kind;    /* capu_kind, never unknown */
+    uint8_t hint;    /* capu_hint */
     bool persistent; /* contents carry from one iteration to the next */
     bool managed;    /* false: counted in fixed_bytes, in no action */
     bool scales;     /* grows with the batch, all but fixed_bytes of it */
@@ -103,12 +96,12 @@ struct trace {
     uint32_t *named_by;
 };
 
-/* What trace_add_tensor takes. Zeroed is a managed parameter of 0 bytes: set every field. */
+/* What trace_add_tensor takes. A tensor of unknown kind becomes an activation. */
 struct tensor_description {
     const char *name;
     uint64_t bytes;
-    enum tensor_kind kind;
-    enum tensor_hint hint;
+    capu_kind kind;
+    capu_hint hint;
     bool persistent; /* parameters and optimizer state are persistent in any case */
     bool unmanaged;
     bool scales;
@@ -185,10 +178,10 @@ static inline uint32_t trace_operand_count(const struct trace_op *op)
     return op->read_count + op->write_count + op->update_count;
 }
 
-/* "parameter" and so on. A constant. */
-const char *tensor_kind_name(enum tensor_kind kind);
+/* "parameter" and so on; of an unknown kind "activation". A constant. */
+const char *tensor_kind_name(capu_kind kind);
 /* "keep", "swap", "recompute"; "" for none. A constant. */
-const char *tensor_hint_name(enum tensor_hint hint);
+const char *tensor_hint_name(capu_hint hint);
 
 /*
  * trace_write.c: appends the trace as JSON lines, the last of which counts tensors and ops. On

@@ -107,12 +107,12 @@ static capu_status find_name(struct json_lines *lines, const char *text,
 
 static const char *kind_name(unsigned kind)
 {
-    return tensor_kind_name((enum tensor_kind)kind);
+    return tensor_kind_name((capu_kind)kind);
 }
 
 static const char *hint_name(unsigned hint)
 {
-    return tensor_hint_name((enum tensor_hint)hint);
+    return tensor_hint_name((capu_hint)hint);
 }
 
 static capu_status read_tensor_names(struct reader *reader, struct tensor_description *description)
@@ -130,12 +130,12 @@ static capu_status read_tensor_names(struct reader *reader, struct tensor_descri
         status = json_lines_string(lines, lines->value, "hint", false, &hint);
     }
     if (status == CAPU_OK) {
-        status = find_name(lines, kind, kind_name, TENSOR_KIND_COUNT, "unknown \"kind\"", &found);
-        description->kind = (enum tensor_kind)found;
+        status = find_name(lines, kind, kind_name, TRACE_KINDS, "unknown \"kind\"", &found);
+        description->kind = (capu_kind)found;
     }
     if (status == CAPU_OK) {
-        status = find_name(lines, hint, hint_name, HINT_COUNT, "unknown \"hint\"", &found);
-        description->hint = (enum tensor_hint)found;
+        status = find_name(lines, hint, hint_name, TRACE_HINTS, "unknown \"hint\"", &found);
+        description->hint = (capu_hint)found;
     }
     return status;
 }

@@ -79,19 +79,18 @@ static capu_status put_tensor(const struct trace *trace, uint32_t id, struct str
     const struct trace_tensor *tensor = &trace->tensors[id];
     struct line line = {.what = "tensor", .number = id};
 
-    line.object = json_pack_ex(&line.problem, 0, "{s:s,s:I,s:s,s:I,s:s}", "type", "tensor", "id",
-                               (json_int_t)id, "name", trace_tensor_name(trace, id), "bytes",
-                               (json_int_t)tensor->bytes, "kind",
-                               tensor_kind_name((enum tensor_kind)tensor->kind));
-    if (tensor->persistent && tensor->kind != TENSOR_PARAMETER &&
-        tensor->kind != TENSOR_OPTIMIZER) {
+    line.object =
+        json_pack_ex(&line.problem, 0, "{s:s,s:I,s:s,s:I,s:s}", "type", "tensor", "id",
+                     (json_int_t)id, "name", trace_tensor_name(trace, id), "bytes",
+                     (json_int_t)tensor->bytes, "kind", tensor_kind_name((capu_kind)tensor->kind));
+    if (tensor->persistent && tensor->kind != CAPU_PARAMETER && tensor->kind != CAPU_OPTIMIZER) {
         set(&line, "persistent", json_true());
     }
     if (!tensor->managed) {
         set(&line, "managed", json_false());
     }
-    if (tensor->hint != HINT_NONE) {
-        set(&line, "hint", json_string(tensor_hint_name((enum tensor_hint)tensor->hint)));
+    if (tensor->hint != CAPU_HINT_NONE) {
+        set(&line, "hint", json_string(tensor_hint_name((capu_hint)tensor->hint)));
     }
     if (tensor->scales) {
         set(&line, "scales", json_true());

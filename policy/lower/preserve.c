@@ -90,7 +90,7 @@ static bool is_unread(const struct keeper *keeper, uint32_t tensor)
         is_ever_read = is_ever_read || trace_index->role[i] != USE_WRITE;
     }
     return end > first && trace_index->role[end - 1] != USE_READ &&
-           (is_ever_read || trace_index->trace->tensors[tensor].kind != TENSOR_WORKSPACE);
+           (is_ever_read || trace_index->trace->tensors[tensor].kind != CAPU_WORKSPACE);
 }
 
 /* Which tensors' final contents are to outlive their release, and have no copy yet. */

@@ -43,7 +43,7 @@ struct hint_reason hint_reason_of(const struct trace_index *trace_index, uint32_
     struct hint_reason reason = {OBSTACLE_COST, TRACE_INDEX_NONE};
     uint32_t writer = TRACE_INDEX_NONE;
 
-    if (description->hint != HINT_RECOMPUTE) {
+    if (description->hint != CAPU_HINT_RECOMPUTE) {
         return reason;
     }
     if (description->persistent) {
@@ -63,8 +63,8 @@ struct hint_reason hint_reason_of(const struct trace_index *trace_index, uint32_
     return reason;
 }
 
-void hint_reason_text(enum tensor_hint hint, enum hint_obstacle obstacle, const char *op,
-                      char *text, size_t bytes)
+void hint_reason_text(capu_hint hint, enum hint_obstacle obstacle, const char *op, char *text,
+                      size_t bytes)
 {
     switch (obstacle) {
     case OBSTACLE_PERSISTENT:
@@ -78,7 +78,7 @@ void hint_reason_text(enum tensor_hint hint, enum hint_obstacle obstacle, const 
         break;
     default:
         snprintf(text, bytes,
-                 hint == HINT_KEEP
+                 hint == CAPU_HINT_KEEP
                      ? "the budget has no room for it all the time"
                      : "the best plan that was found follows other decisions, since they take less "
                        "time or fewer pages");
@@ -100,17 +100,17 @@ static bool is_needed_after(const struct trace_index *trace_index, uint32_t tens
 bool hint_is_ignored(const struct trace_index *trace_index, const struct plan *plan,
                      uint32_t tensor)
 {
-    enum tensor_hint hint = (enum tensor_hint)trace_index->trace->tensors[tensor].hint;
+    capu_hint hint = (capu_hint)trace_index->trace->tensors[tensor].hint;
 
-    for (uint32_t i = 0; hint != HINT_NONE && i < plan->action_count; i++) {
+    for (uint32_t i = 0; hint != CAPU_HINT_NONE && i < plan->action_count; i++) {
         const struct plan_action *action = &plan->actions[i];
         bool is_copy = action->kind == ACTION_EVICT || action->kind == ACTION_SAVE;
 
         if (action->kind == ACTION_RECOMPUTE || action->tensor != tensor) {
             continue;
         }
-        if ((is_copy && hint != HINT_SWAP) ||
-            (action->kind == ACTION_DROP && hint != HINT_RECOMPUTE &&
+        if ((is_copy && hint != CAPU_HINT_SWAP) ||
+            (action->kind == ACTION_DROP && hint != CAPU_HINT_RECOMPUTE &&
              is_needed_after(trace_index, tensor, action->point))) {
             return true;
         }

@@ -29,8 +29,8 @@ struct hint_reason {
 struct hint_reason hint_reason_of(const struct trace_index *trace_index, uint32_t tensor);
 
 /* The same in words. `op`: the name of reason.op. */
-void hint_reason_text(enum tensor_hint hint, enum hint_obstacle obstacle, const char *op,
-                      char *text, size_t bytes);
+void hint_reason_text(capu_hint hint, enum hint_obstacle obstacle, const char *op, char *text,
+                      size_t bytes);
 
 /* Whether the plan gives the tensor up in another way than its hint says. */
 bool hint_is_ignored(const struct trace_index *trace_index, const struct plan *plan,

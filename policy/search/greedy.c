@@ -183,7 +183,7 @@ static struct candidate judge(struct greedy *greedy, uint32_t gap)
     struct lower *lower = greedy->planning->lower;
     uint32_t tensor = lower_gap_tensor(lower, gap);
     double bytes = (double)greedy->trace_index->rounded[tensor];
-    enum tensor_hint hint = (enum tensor_hint)greedy->trace->tensors[tensor].hint;
+    capu_hint hint = (capu_hint)greedy->trace->tensors[tensor].hint;
     struct candidate best = {.gap = gap, .decision = DECIDE_KEEP};
     struct away away = whole_away(greedy, gap);
     double whole = bytes * weight_of(greedy, &away);
@@ -191,11 +191,13 @@ static struct candidate judge(struct greedy *greedy, uint32_t gap)
     if (whole <= 0.0 || lower_gap_is_idle(lower, gap)) {
         return best;
     }
-    if (greedy->options->with_swap && hint != HINT_RECOMPUTE && swap_away(greedy, gap, &away)) {
+    if (greedy->options->with_swap && hint != CAPU_HINT_RECOMPUTE &&
+        swap_away(greedy, gap, &away)) {
         best.score = bytes * weight_of(greedy, &away) / swap_price(greedy, gap);
         best.decision = DECIDE_SWAP;
     }
-    if (greedy->options->with_swap && greedy->options->with_stalled && hint != HINT_RECOMPUTE) {
+    if (greedy->options->with_swap && greedy->options->with_stalled &&
+        hint != CAPU_HINT_RECOMPUTE) {
         double score = whole / stalled_price(greedy, tensor);
 
         if (score > best.score) {
@@ -204,7 +206,7 @@ static struct candidate judge(struct greedy *greedy, uint32_t gap)
             best.is_stalled = true;
         }
     }
-    if (greedy->options->with_drop && hint != HINT_SWAP && lower_can_drop(lower, gap)) {
+    if (greedy->options->with_drop && hint != CAPU_HINT_SWAP && lower_can_drop(lower, gap)) {
         uint64_t cost = lower_drop_cost(lower, greedy->decisions, gap, greedy->options->is_wary);
         double score = cost == UINT64_MAX ? 0.0 : whole / (1.0 + (double)cost);
 
@@ -237,7 +239,7 @@ static bool is_open(const struct greedy *greedy, uint32_t gap)
 
     return end != TRACE_INDEX_NONE && end > lower_gap_start(greedy->planning->lower, gap) + 1 &&
            greedy->trace_index->rounded[tensor] > 0 &&
-           greedy->trace->tensors[tensor].hint != HINT_KEEP;
+           greedy->trace->tensors[tensor].hint != CAPU_HINT_KEEP;
 }
 
 static void list_open(struct greedy *greedy)
@@ -384,9 +386,9 @@ static void give_back(struct greedy *greedy, uint8_t *decisions)
     segment_tree_fill(&greedy->tree, result->profile, greedy->trace->op_count);
     for (uint32_t gap = 0; gap < lower_gap_count(greedy->planning->lower); gap++) {
         uint32_t tensor = lower_gap_tensor(lower, gap);
-        enum tensor_hint hint = (enum tensor_hint)greedy->trace->tensors[tensor].hint;
+        capu_hint hint = (capu_hint)greedy->trace->tensors[tensor].hint;
 
-        if (decisions[gap] != DECIDE_KEEP && hint == HINT_NONE &&
+        if (decisions[gap] != DECIDE_KEEP && hint == CAPU_HINT_NONE &&
             lower_gap_end(lower, gap) != TRACE_INDEX_NONE) {
             double price = swap_price(greedy, gap);
 

@@ -56,12 +56,12 @@ static capu_status list_gaps(struct frugal *frugal)
         return CAPU_NO_HOST_MEMORY;
     }
     for (uint32_t gap = 0; gap < trace->operand_count; gap++) {
-        enum tensor_hint hint = (enum tensor_hint)trace->tensors[lower_gap_tensor(lower, gap)].hint;
+        capu_hint hint = (capu_hint)trace->tensors[lower_gap_tensor(lower, gap)].hint;
         uint32_t start = lower_gap_start(lower, gap);
         uint32_t end = lower_gap_end(lower, gap);
 
-        if (end != TRACE_INDEX_NONE && end > start + 1 && hint != HINT_SWAP &&
-            hint != HINT_RECOMPUTE) {
+        if (end != TRACE_INDEX_NONE && end > start + 1 && hint != CAPU_HINT_SWAP &&
+            hint != CAPU_HINT_RECOMPUTE) {
             frugal->gaps[frugal->gap_count++] = (struct frugal_gap){gap, end - start};
         }
     }
@@ -125,7 +125,7 @@ static uint32_t count_tries(const struct planner_request *request)
 {
     uint32_t tries = TRIED_OPS / (request->trace_index->trace->op_count + 1);
 
-    tries /= request->effort == EFFORT_QUICK ? QUICK_PART : 1;
+    tries /= request->effort == CAPU_EFFORT_QUICK ? QUICK_PART : 1;
     tries = tries > TRIES_MIN ? tries : TRIES_MIN;
     return tries < TRIES_MAX ? tries : TRIES_MAX;
 }

@@ -100,7 +100,7 @@ static capu_status list_open(struct local_search *local_search)
         uint64_t bytes = local_search->trace_index->rounded[tensor];
 
         if (end == TRACE_INDEX_NONE || end <= lower_gap_start(local_search->lower, gap) + 1 ||
-            bytes == 0 || local_search->trace->tensors[tensor].hint != HINT_NONE) {
+            bytes == 0 || local_search->trace->tensors[tensor].hint != CAPU_HINT_NONE) {
             continue;
         }
         local_search->open[count] =

@@ -10,12 +10,11 @@
 #include <stdint.h>
 
 #include "base/error_text.h"
+#include "capuchin/context.h"
 #include "capuchin/status.h"
 #include "policy/format/plan.h"
 #include "policy/lower/preserve.h"
 #include "policy/model/trace_index.h"
-
-enum planner_effort { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_BEST, EFFORT_COUNT };
 
 /* Mechanisms of the paper that planner `capuchin` can do without, to see what each gives. */
 enum planner_without {
@@ -45,7 +44,7 @@ struct planner_request {
     const uint32_t *freed;
     /* Place lines whose pages are kept where possible (see placer_create). NULL: none. */
     const struct plan *kept;
-    enum planner_effort effort;
+    capu_effort effort; /* CAPU_EFFORT_UNSET: default */
     uint64_t seed;    /* of random choices, from which plans differ slightly; 0 is as good as any */
     unsigned without; /* of enum planner_without; other planners do not look */
     /* Asked from time to time; true ends a search with the best plan so far. The only thing that

@@ -49,9 +49,7 @@ static json_t *eviction_json(const capu_eviction *eviction)
 /* Adds to an eviction which hint it ignores, and why. */
 static int add_hint(json_t *object, const struct record_eviction *eviction)
 {
-    enum tensor_hint hint = eviction->ignored_hint == CAPU_HINT_KEEP   ? HINT_KEEP
-                            : eviction->ignored_hint == CAPU_HINT_SWAP ? HINT_SWAP
-                                                                       : HINT_RECOMPUTE;
+    capu_hint hint = (capu_hint)eviction->ignored_hint;
     char why[256];
 
     hint_reason_text(hint, (enum hint_obstacle)eviction->obstacle, eviction->obstacle_op, why,

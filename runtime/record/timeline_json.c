@@ -35,20 +35,9 @@ static void put_text(struct line *line, const char *text)
 
 static const char *kind_name(uint32_t kind, bool is_persistent)
 {
-    switch (kind) {
-    case CAPU_PARAMETER:
-        return is_persistent ? "parameter" : "activation";
-    case CAPU_OPTIMIZER:
-        return is_persistent ? "optimizer" : "activation";
-    case CAPU_GRADIENT:
-        return "gradient";
-    case CAPU_WORKSPACE:
-        return "workspace";
-    case CAPU_INPUT:
-        return "input";
-    default:
-        return "activation";
-    }
+    bool is_state = kind == CAPU_PARAMETER || kind == CAPU_OPTIMIZER;
+
+    return tensor_kind_name(is_state && !is_persistent ? CAPU_ACTIVATION : (capu_kind)kind);
 }
 
 static void put_head(struct line *line, struct records *records, const struct record *record)

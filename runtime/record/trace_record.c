@@ -24,38 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum tensor_kind kind_of(uint32_t kind)
-{
-    switch (kind) {
-    case CAPU_PARAMETER:
-        return TENSOR_PARAMETER;
-    case CAPU_OPTIMIZER:
-        return TENSOR_OPTIMIZER;
-    case CAPU_GRADIENT:
-        return TENSOR_GRADIENT;
-    case CAPU_WORKSPACE:
-        return TENSOR_WORKSPACE;
-    case CAPU_INPUT:
-        return TENSOR_INPUT;
-    default:
-        return TENSOR_ACTIVATION;
-    }
-}
-
-static enum tensor_hint hint_of(uint32_t hint)
-{
-    switch (hint) {
-    case CAPU_HINT_KEEP:
-        return HINT_KEEP;
-    case CAPU_HINT_SWAP:
-        return HINT_SWAP;
-    case CAPU_HINT_RECOMPUTE:
-        return HINT_RECOMPUTE;
-    default:
-        return HINT_NONE;
-    }
-}
-
 /* The bytes of a tensor in pages of its own; 0: it is always resident. */
 static uint64_t span_of(const struct records *records, const struct record *record,
                         const struct record_tensor *tensor, uint64_t page_bytes)
@@ -80,8 +48,8 @@ static capu_status add_tensor(struct records *records, struct trace *trace,
     struct tensor_description description = {
         .name = tensor->name != NULL ? tensor->name : address,
         .bytes = span_bytes > 0 ? span_bytes : tensor->tensor_bytes,
-        .kind = kind_of(tensor->kind),
-        .hint = hint_of(tensor->hint),
+        .kind = (capu_kind)tensor->kind,
+        .hint = (capu_hint)tensor->hint,
         .persistent = tensor->is_persistent || span_bytes == 0 || is_read_after ||
                       (for_plan && tensor->is_cut),
         .unmanaged = span_bytes == 0,
@@ -89,8 +57,8 @@ static capu_status add_tensor(struct records *records, struct trace *trace,
 
     snprintf(address, sizeof(address), "%p", tensor->address);
     if (!description.persistent &&
-        (description.kind == TENSOR_PARAMETER || description.kind == TENSOR_OPTIMIZER)) {
-        description.kind = TENSOR_ACTIVATION;
+        (description.kind == CAPU_PARAMETER || description.kind == CAPU_OPTIMIZER)) {
+        description.kind = CAPU_ACTIVATION;
     }
     return trace_add_tensor(trace, &description, NULL, error);
 }
@@ -115,7 +83,7 @@ static capu_status add_fixed(const struct records *records, const struct record 
     struct tensor_description fixed = {
         .name = "always-resident pages",
         .bytes = fixed_bytes(records, record, for_plan),
-        .kind = TENSOR_WORKSPACE,
+        .kind = CAPU_WORKSPACE,
         .persistent = true,
         .unmanaged = true,
     };

@@ -62,7 +62,7 @@ static void make_plan(void)
                                       .budget_bytes = trace_index.floor_bytes + draw(spare + 1),
                                       .host_bytes = UINT64_MAX,
                                       .place = draw(2) == 0,
-                                      .effort = EFFORT_QUICK};
+                                      .effort = CAPU_EFFORT_QUICK};
     uint32_t count = 0;
 
     while (planners[count].name != NULL) {

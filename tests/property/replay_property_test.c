@@ -371,8 +371,8 @@ static void make_returning(struct trace *trace, uint64_t megabytes)
     for (uint32_t i = 0; i < TENSORS; i++) {
         struct tensor_description description = {.name = i == WEIGHT ? "weight" : "made",
                                                  .bytes = sizes[i] * megabytes << 20,
-                                                 .kind = i == WEIGHT ? TENSOR_PARAMETER
-                                                                     : TENSOR_ACTIVATION,
+                                                 .kind =
+                                                     i == WEIGHT ? CAPU_PARAMETER : CAPU_ACTIVATION,
                                                  .persistent = i == WEIGHT};
         uint32_t id;
 
@@ -421,8 +421,8 @@ static void renumber(const struct trace *from, struct trace *to, uint32_t *ids)
         const struct trace_tensor *tensor = &from->tensors[id];
         struct tensor_description description = {.name = trace_tensor_name(from, id),
                                                  .bytes = tensor->bytes,
-                                                 .kind = (enum tensor_kind)tensor->kind,
-                                                 .hint = (enum tensor_hint)tensor->hint,
+                                                 .kind = (capu_kind)tensor->kind,
+                                                 .hint = (capu_hint)tensor->hint,
                                                  .persistent = tensor->persistent};
 
         if (ids[id] == UINT32_MAX) {
@@ -460,7 +460,8 @@ static void plan_directly(const struct instance *instance, const struct driver_o
                                       .host_bytes = UINT64_MAX,
                                       .place = true,
                                       .apart_bytes = options->budget_bytes,
-                                      .preserve = PRESERVE_UNREAD};
+                                      .preserve = PRESERVE_UNREAD,
+                                      .effort = CAPU_EFFORT_QUICK};
     struct plan plan;
 
     if (planner_run(planner_find(options->planner), &request, &plan, NULL) == CAPU_OK) {

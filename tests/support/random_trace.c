@@ -30,7 +30,7 @@ static uint64_t draw(struct making *making, uint64_t below)
     return random_below(&making->state, below);
 }
 
-static uint32_t add_tensor(struct making *making, enum tensor_kind kind)
+static uint32_t add_tensor(struct making *making, capu_kind kind)
 {
     char name[16];
     struct tensor_description description = {
@@ -38,7 +38,7 @@ static uint32_t add_tensor(struct making *making, enum tensor_kind kind)
         .bytes = 1 + draw(making, 1000),
         .kind = kind,
         .unmanaged = draw(making, 20) == 0,
-        .hint = draw(making, 8) == 0 ? (enum tensor_hint)draw(making, HINT_COUNT) : HINT_NONE};
+        .hint = draw(making, 8) == 0 ? (capu_hint)draw(making, TRACE_HINTS) : CAPU_HINT_NONE};
     uint32_t id;
 
     snprintf(name, sizeof(name), "t%u", making->trace->tensor_count);
@@ -91,7 +91,7 @@ static void add_op(struct making *making, bool is_backward)
     /* Sometimes an old tensor is overwritten instead of writing a new one. */
     write = draw(making, 10) == 0 && making->made_count > 0
                 ? making->made[draw(making, making->made_count)]
-                : add_tensor(making, is_backward ? TENSOR_GRADIENT : TENSOR_ACTIVATION);
+                : add_tensor(making, is_backward ? CAPU_GRADIENT : CAPU_ACTIVATION);
     if (!has(reads, description.read_count, write) &&
         (description.update_count == 0 || write != update)) {
         description.writes = &write;
@@ -120,7 +120,7 @@ void random_trace(struct trace *trace, uint64_t seed, uint32_t ops)
     ck_assert_int_eq(trace_set_machine(trace, &machine, NULL), CAPU_OK);
     for (uint64_t i = 1 + draw(&making, 8); i > 0; i--) {
         making.parameters[making.parameter_count++] =
-            add_tensor(&making, draw(&making, 3) == 0 ? TENSOR_OPTIMIZER : TENSOR_PARAMETER);
+            add_tensor(&making, draw(&making, 3) == 0 ? CAPU_OPTIMIZER : CAPU_PARAMETER);
     }
     for (uint32_t i = 0; i < ops; i++) {
         add_op(&making, i * 2 >= ops);
@@ -151,8 +151,8 @@ static bool is_odd(struct odd *odd, uint64_t one_in)
 
 static uint32_t add_odd_tensor(struct odd *odd)
 {
-    static const enum tensor_kind transients[] = {TENSOR_GRADIENT, TENSOR_ACTIVATION,
-                                                  TENSOR_WORKSPACE, TENSOR_INPUT};
+    static const capu_kind transients[] = {CAPU_GRADIENT, CAPU_ACTIVATION, CAPU_WORKSPACE,
+                                           CAPU_INPUT};
     struct tensor_description description = {.name = "",
                                              .kind = transients[draw(&odd->making, 4)],
                                              .bytes = 1 + draw(&odd->making, odd->bytes_most)};
@@ -170,10 +170,10 @@ static uint32_t add_odd_tensor(struct odd *odd)
     description.unmanaged = odd->has_unmanaged && is_odd(odd, 3);
     if (odd->has_persistent && (!odd->has_transient || is_odd(odd, 4))) {
         description.persistent = true;
-        description.kind = (enum tensor_kind)draw(&odd->making, TENSOR_KIND_COUNT);
+        description.kind = (capu_kind)(CAPU_PARAMETER + draw(&odd->making, TRACE_KINDS - 1));
     }
     if (odd->has_hints) {
-        description.hint = (enum tensor_hint)draw(&odd->making, HINT_COUNT);
+        description.hint = (capu_hint)draw(&odd->making, TRACE_HINTS);
     }
     ck_assert_int_eq(trace_add_tensor(odd->making.trace, &description, &id, NULL), CAPU_OK);
     if (odd->making.trace->tensors[id].persistent && odd->known_count < MADE_MAX) {

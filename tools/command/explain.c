@@ -29,8 +29,7 @@
 /* What a trace adds to the explanation of an iteration: predictions for other budgets. */
 
 /* The predicted time of an iteration within a budget; UINT64_MAX: no plan was found. */
-static uint64_t predict_ns(const struct subject *subject, uint64_t budget_bytes,
-                           enum planner_effort effort)
+static uint64_t predict_ns(const struct subject *subject, uint64_t budget_bytes, capu_effort effort)
 {
     uint64_t ns;
 
@@ -46,7 +45,7 @@ static void print_budget(const struct subject *subject, unsigned percent, uint64
 {
     uint64_t budget = (uint64_t)((double)subject->trace_index.peak_bytes * percent / 100.0);
     uint64_t next = (uint64_t)((double)subject->trace_index.peak_bytes * (percent + 10) / 100.0);
-    uint64_t ns = predict_ns(subject, budget, EFFORT_QUICK);
+    uint64_t ns = predict_ns(subject, budget, CAPU_EFFORT_QUICK);
     char buffer[32];
 
     printf("  %14s ", human_bytes(budget, buffer));
@@ -65,7 +64,7 @@ static void print_effort(const struct subject *subject, const struct reported *c
 {
     uint64_t budget = counters->budget_bytes;
     uint64_t worth_ns = subject->trace_index.trace->total_ns / 100;
-    uint64_t usual_ns = predict_ns(subject, budget, EFFORT_DEFAULT);
+    uint64_t usual_ns = predict_ns(subject, budget, CAPU_EFFORT_DEFAULT);
     uint64_t bound_ns;
     char first[32];
     char second[32];
@@ -118,7 +117,7 @@ static void print_help(const char *trace, const struct subject *subject,
     struct error_text error = {""};
     struct advice_list list;
 
-    if (advice_find(&list, subject, budget, EFFORT_QUICK, &error) != CAPU_OK) {
+    if (advice_find(&list, subject, budget, CAPU_EFFORT_QUICK, &error) != CAPU_OK) {
         print_effort(subject, counters, UINT64_MAX);
         return;
     }
@@ -262,7 +261,7 @@ static bool add_trace(const struct settings *settings, struct page *page, struct
     curves->items[0].planner = settings->arguments.planner;
     curves->item_count = 1;
     page->curves = curves;
-    if (curves_measure(curves, page->subject, &range, EFFORT_QUICK)) {
+    if (curves_measure(curves, page->subject, &range, CAPU_EFFORT_QUICK)) {
         say("stopped: there is no page");
         return false;
     }

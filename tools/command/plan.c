@@ -174,7 +174,7 @@ static void print_hints(FILE *file, const struct subject *subject, const struct 
     char why[2 * PRINTABLE_BYTES];
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        enum tensor_hint hint = (enum tensor_hint)trace->tensors[t].hint;
+        capu_hint hint = (capu_hint)trace->tensors[t].hint;
         struct hint_reason reason;
 
         if (!hint_is_ignored(&subject->trace_index, plan, t)) {
@@ -286,7 +286,7 @@ static bool write_page(const struct settings *settings, const struct subject *su
 
     curves.items[0].planner = settings->arguments.planner;
     curves.item_count = 1;
-    if (curves_measure(&curves, subject, &range, EFFORT_QUICK)) {
+    if (curves_measure(&curves, subject, &range, CAPU_EFFORT_QUICK)) {
         say("stopped: there is no page");
         return false;
     }

@@ -526,7 +526,7 @@ int replay_main(int argc, char **argv)
     arguments->page_bytes = PAGE_BYTES;
     arguments_read(&argp, argc, argv, &settings);
     settings.driver.planner = arguments->planner->name;
-    settings.driver.effort = CAPU_EFFORT_QUICK + arguments->effort;
+    settings.driver.effort = arguments->effort;
     settings.driver.host_bytes = arguments->host_bytes;
     if (!check_files(&settings) ||
         !subject_load(&subject, arguments->trace, arguments->machine, arguments->page_bytes)) {

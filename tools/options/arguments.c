@@ -239,7 +239,8 @@ error_t arguments_parse(int key, char *argument, struct arguments *arguments,
         arguments->planner = arguments_planner("planner", argument, strlen(argument), state);
         return 0;
     case KEY_EFFORT:
-        arguments->effort = (enum planner_effort)arguments_word("effort", argument, efforts, state);
+        arguments->effort =
+            (capu_effort)(CAPU_EFFORT_QUICK + arguments_word("effort", argument, efforts, state));
         return 0;
     case KEY_HOST:
         arguments->host_bytes = arguments_bytes("host", argument, 0, state);

@@ -26,7 +26,7 @@ struct advising {
     struct advice_list *list;
     const struct subject *subject;
     uint64_t budget;
-    enum planner_effort effort;
+    capu_effort effort;
     uint64_t floor_bytes; /* what a split has to lower */
     bool *chosen;         /* per op */
     uint64_t *held;       /* per op: bytes that it wrote and that are alive at the peak */
@@ -196,7 +196,7 @@ static bool can_become_replayable(const struct trace *trace, uint32_t op)
     for (uint32_t i = candidate->read_count; i < trace_operand_count(candidate); i++) {
         const struct trace_tensor *tensor = &trace->tensors[trace->operands[candidate->first + i]];
 
-        if (tensor->kind == TENSOR_INPUT ||
+        if (tensor->kind == CAPU_INPUT ||
             tensor->persistent != (i >= candidate->read_count + candidate->write_count)) {
             return false;
         }
@@ -483,7 +483,7 @@ static capu_status measure_present(struct advising *advising, struct error_text 
 }
 
 capu_status advice_find(struct advice_list *list, const struct subject *subject, uint64_t budget,
-                        enum planner_effort effort, struct error_text *error)
+                        capu_effort effort, struct error_text *error)
 {
     static capu_status (*const kinds[])(struct advising *) = {
         try_budgets, try_link, try_pages, try_early_updates, try_replayable, try_split, try_rounds};

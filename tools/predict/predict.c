@@ -6,7 +6,7 @@
 
 capu_status predict_iteration(const struct planner *planner, const struct trace_index *trace_index,
                               const struct machine *machine, uint64_t budget_bytes,
-                              enum planner_effort effort, uint64_t *ns, struct error_text *error)
+                              capu_effort effort, uint64_t *ns, struct error_text *error)
 {
     struct planner_request request = {.trace_index = trace_index,
                                       .machine = machine,
@@ -44,7 +44,7 @@ const char *curve_name(const struct curve *curve)
 }
 
 static double overhead_of(const struct subject *subject, const struct planner *planner,
-                          uint64_t budget, enum planner_effort effort)
+                          uint64_t budget, capu_effort effort)
 {
     uint64_t ns;
 
@@ -65,7 +65,7 @@ static double bound_of(const struct subject *subject, uint64_t budget)
 }
 
 bool curves_measure(struct curves *curves, const struct subject *subject,
-                    const struct curves_range *range, enum planner_effort effort)
+                    const struct curves_range *range, capu_effort effort)
 {
     struct curve *bound = &curves->items[curves->item_count];
     unsigned budgets = (range->to - range->from) / range->step + 1;

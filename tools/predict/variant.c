@@ -14,9 +14,9 @@ bool variant_is_update(const struct trace *trace, uint32_t op)
     for (uint32_t i = step->read_count; i < trace_operand_count(step); i++) {
         const struct trace_tensor *tensor = &trace->tensors[trace->operands[step->first + i]];
 
-        bool is_state = tensor->kind == TENSOR_PARAMETER || tensor->kind == TENSOR_OPTIMIZER;
+        bool is_state = tensor->kind == CAPU_PARAMETER || tensor->kind == CAPU_OPTIMIZER;
 
-        if (!is_state && tensor->kind != TENSOR_WORKSPACE) {
+        if (!is_state && tensor->kind != CAPU_WORKSPACE) {
             return false;
         }
         changes_state |= is_state;

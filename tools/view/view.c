@@ -208,14 +208,14 @@ static capu_status measure_unlimited(struct view *view, const struct view_events
 static enum view_kind kind_of(const struct trace_index *trace_index, uint32_t tensor,
                               bool are_named)
 {
-    static const enum view_kind kinds[TENSOR_KIND_COUNT] = {
-        [TENSOR_PARAMETER] = VIEW_PARAMETERS, [TENSOR_OPTIMIZER] = VIEW_OPTIMIZER,
-        [TENSOR_GRADIENT] = VIEW_GRADIENTS,   [TENSOR_ACTIVATION] = VIEW_ACTIVATIONS,
-        [TENSOR_WORKSPACE] = VIEW_WORKSPACE,  [TENSOR_INPUT] = VIEW_INPUTS,
+    static const enum view_kind kinds[TRACE_KINDS] = {
+        [CAPU_PARAMETER] = VIEW_PARAMETERS, [CAPU_OPTIMIZER] = VIEW_OPTIMIZER,
+        [CAPU_GRADIENT] = VIEW_GRADIENTS,   [CAPU_ACTIVATION] = VIEW_ACTIVATIONS,
+        [CAPU_WORKSPACE] = VIEW_WORKSPACE,  [CAPU_INPUT] = VIEW_INPUTS,
     };
     const struct trace_tensor *entry = &trace_index->trace->tensors[tensor];
 
-    if (entry->kind == TENSOR_ACTIVATION && entry->persistent) {
+    if (entry->kind == CAPU_ACTIVATION && entry->persistent) {
         return VIEW_PERSISTENT;
     }
     if (are_named) {
@@ -228,7 +228,7 @@ static enum view_kind kind_of(const struct trace_index *trace_index, uint32_t te
 static bool has_named_kinds(const struct trace *trace)
 {
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        if (trace->tensors[t].managed && trace->tensors[t].kind != TENSOR_ACTIVATION) {
+        if (trace->tensors[t].managed && trace->tensors[t].kind != CAPU_ACTIVATION) {
             return true;
         }
     }

@@ -118,14 +118,14 @@ static const json_t *list_of(const struct reader *reader, const char *key)
     return json_is_array(list) && json_array_size(list) < TRACE_OPERANDS_MAX ? list : NULL;
 }
 
-static capu_status read_kind(struct reader *reader, const json_t *object, enum tensor_kind *kind)
+static capu_status read_kind(struct reader *reader, const json_t *object, capu_kind *kind)
 {
     const char *name = "";
     capu_status status = json_lines_string(&reader->lines, object, "kind", true, &name);
 
-    for (int i = 0; status == CAPU_OK && i < TENSOR_KIND_COUNT; i++) {
-        if (strcmp(name, tensor_kind_name((enum tensor_kind)i)) == 0) {
-            *kind = (enum tensor_kind)i;
+    for (int i = 0; status == CAPU_OK && i < TRACE_KINDS; i++) {
+        if (strcmp(name, tensor_kind_name((capu_kind)i)) == 0) {
+            *kind = (capu_kind)i;
             return CAPU_OK;
         }
     }

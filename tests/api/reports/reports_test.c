@@ -368,7 +368,7 @@ START_TEST(the_trace_is_valid_and_has_the_same_peak)
     ck_assert_uint_eq(trace.tensors[trace.tensor_count - 2].bytes, PAGES(1)); /* what is fixed */
     ck_assert_uint_eq(trace.tensors[trace.tensor_count - 1].bytes, PAGES(2));
     ck_assert(trace.tensors[0].persistent && !trace.tensors[1].persistent);
-    ck_assert_uint_eq(trace.tensors[0].kind, TENSOR_PARAMETER);
+    ck_assert_uint_eq(trace.tensors[0].kind, CAPU_PARAMETER);
     ck_assert_str_eq(trace_tensor_name(&trace, 0), "w");
     ck_assert_str_eq(trace_op_name(&trace, 2), "backward");
     ck_assert_str_eq(trace_text(&trace, trace.ops[2].segment), "block");

@@ -113,10 +113,9 @@ START_TEST(parameter_tensors_have_the_counted_size)
         for (uint32_t t = 0; t < trace.tensor_count; t++) {
             bool is_running = strstr(trace_tensor_name(&trace, t), ".running") != NULL;
 
-            bytes += trace.tensors[t].kind == TENSOR_PARAMETER && !is_running
-                         ? trace.tensors[t].bytes
-                         : 0;
-            state += trace.tensors[t].kind == TENSOR_OPTIMIZER ? trace.tensors[t].bytes : 0;
+            bytes +=
+                trace.tensors[t].kind == CAPU_PARAMETER && !is_running ? trace.tensors[t].bytes : 0;
+            state += trace.tensors[t].kind == CAPU_OPTIMIZER ? trace.tensors[t].bytes : 0;
         }
         ck_assert_uint_eq(bytes, 2 * summary.parameter_count);
         /* An fp32 copy of the parameter and its momentum; with Adam, two moments. */
@@ -229,7 +228,7 @@ static void check_updates(const char *name, bool asap)
 
     build(name, &(struct zoo_options){.batch = 2, .updates_asap = asap});
     for (uint32_t t = 0; t < trace.tensor_count; t++) {
-        parameters += trace.tensors[t].kind == TENSOR_OPTIMIZER;
+        parameters += trace.tensors[t].kind == CAPU_OPTIMIZER;
     }
     for (uint32_t k = 0; k < trace.op_count; k++) {
         const struct trace_op *op = &trace.ops[k];
@@ -241,7 +240,7 @@ static void check_updates(const char *name, bool asap)
         }
         updates++;
         t = trace_updates(&trace, op)[0];
-        ck_assert_int_eq(trace.tensors[t].kind, TENSOR_PARAMETER);
+        ck_assert_int_eq(trace.tensors[t].kind, CAPU_PARAMETER);
         ck_assert_uint_eq(trace_index.op[trace_index.first[t + 1] - 1], k);
         ck_assert_uint_eq(trace.tensors[trace_reads(&trace, op)[0]].bytes, trace.tensors[t].bytes);
     }
@@ -339,7 +338,7 @@ START_TEST(layers_have_separate_workspaces_and_draws)
     ck_assert(find_op("block5.fwd")->replayable);
     ck_assert(!find_op("block5.draw")->replayable);
     ck_assert_uint_eq(find_op("block5.draw")->write_count, 2);
-    ck_assert_int_eq(trace.tensors[find_tensor("block5.fwd.inner")].kind, TENSOR_WORKSPACE);
+    ck_assert_int_eq(trace.tensors[find_tensor("block5.fwd.inner")].kind, CAPU_WORKSPACE);
     build("resnet50", &(struct zoo_options){.batch = 2, .by_layer = true});
     ck_assert(find_op("stage1.1.fwd")->replayable);
     ck_assert_uint_eq(find_op("stage1.1.running")->update_count, 4);
@@ -559,7 +558,7 @@ START_TEST(planners_plan_for_every_model)
     const struct zoo_model *model = &zoo_models[_i];
     const struct zoo_options options = {.batch = 4, .by_layer = true};
     struct planner_request request = {
-        .trace_index = &trace_index, .host_bytes = UINT64_MAX, .effort = EFFORT_QUICK};
+        .trace_index = &trace_index, .host_bytes = UINT64_MAX, .effort = CAPU_EFFORT_QUICK};
 
     build(model->name, &options);
     request.budget_bytes =

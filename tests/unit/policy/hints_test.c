@@ -48,9 +48,9 @@ START_TEST(reasons_are_found)
     ck_assert_int_eq(reason_of(4).obstacle, OBSTACLE_NOT_REPLAYABLE);
     ck_assert_uint_eq(reason_of(4).op, 3);
     ck_assert_int_eq(reason_of(5).obstacle, OBSTACLE_COST);
-    hint_reason_text(HINT_RECOMPUTE, OBSTACLE_NOT_REPLAYABLE, "make z", text, sizeof(text));
+    hint_reason_text(CAPU_HINT_RECOMPUTE, OBSTACLE_NOT_REPLAYABLE, "make z", text, sizeof(text));
     ck_assert_str_eq(text, "op 'make z', which computes it, is not replayable");
-    hint_reason_text(HINT_KEEP, OBSTACLE_COST, "", text, sizeof(text));
+    hint_reason_text(CAPU_HINT_KEEP, OBSTACLE_COST, "", text, sizeof(text));
     ck_assert_str_eq(text, "the budget has no room for it all the time");
 }
 END_TEST

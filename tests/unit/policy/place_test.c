@@ -290,7 +290,7 @@ END_TEST
 START_TEST(planners_keep_pages)
 {
     struct planner_request request = {
-        .budget_bytes = 1000, .host_bytes = UINT64_MAX, .place = true};
+        .budget_bytes = 1000, .host_bytes = UINT64_MAX, .place = true, .effort = CAPU_EFFORT_QUICK};
     struct placement before;
     struct placement after;
     struct plan first;
@@ -329,7 +329,8 @@ static capu_status run_planner(const char *name, uint64_t budget, uint64_t fixed
                                       .budget_bytes = budget,
                                       .fixed_bytes = fixed,
                                       .host_bytes = UINT64_MAX,
-                                      .place = true};
+                                      .place = true,
+                                      .effort = CAPU_EFFORT_QUICK};
 
     plan_finish(&plan);
     return planner_run(planner_find(name), &request, &plan, &error);

@@ -28,7 +28,7 @@ static capu_status run(const char *name, uint64_t budget, uint64_t host, struct 
     struct planner_request request = {.trace_index = &trace_index,
                                       .budget_bytes = budget,
                                       .host_bytes = host,
-                                      .effort = EFFORT_DEFAULT};
+                                      .effort = CAPU_EFFORT_DEFAULT};
 
     ck_assert_ptr_nonnull(planner_find(name));
     return planner_run(planner_find(name), &request, &plan, error);
@@ -241,7 +241,7 @@ static void load_slow(uint64_t bytes)
     ck_assert_int_eq(trace_set_machine(&trace, &machine, NULL), CAPU_OK);
     for (uint32_t t = 0; t < 6; t++) {
         struct tensor_description tensor = {
-            .name = "", .bytes = bytes, .kind = t < 3 ? TENSOR_PARAMETER : TENSOR_ACTIVATION};
+            .name = "", .bytes = bytes, .kind = t < 3 ? CAPU_PARAMETER : CAPU_ACTIVATION};
 
         ck_assert_int_eq(trace_add_tensor(&trace, &tensor, NULL, NULL), CAPU_OK);
     }
@@ -275,7 +275,7 @@ START_TEST(huge_times_do_not_overflow)
                                                   .budget_bytes = trace_index.peak_bytes / 2,
                                                   .host_bytes = UINT64_MAX,
                                                   .place = place == 1,
-                                                  .effort = EFFORT_QUICK};
+                                                  .effort = CAPU_EFFORT_QUICK};
                 struct error_text error = {""};
                 capu_status status = planner_run(planner, &request, &plan, &error);
 
@@ -358,11 +358,11 @@ static void load_wide_op(void)
    tensor away between its accesses, 172 bytes are fetched, and without places 88. */
 START_TEST(places_at_the_floor_do_not_double_the_copies)
 {
-    for (int effort = EFFORT_QUICK; effort <= EFFORT_DEFAULT; effort++) {
+    for (int effort = CAPU_EFFORT_UNSET; effort <= CAPU_EFFORT_DEFAULT; effort++) {
         struct planner_request request = {.trace_index = &trace_index,
                                           .host_bytes = UINT64_MAX,
                                           .place = true,
-                                          .effort = (enum planner_effort)effort};
+                                          .effort = (capu_effort)effort};
         struct timeline timeline;
         struct error_text error;
 

@@ -19,7 +19,7 @@ static void teardown(void)
     trace_finish(&trace);
 }
 
-static uint32_t add_tensor(const char *name, uint64_t bytes, enum tensor_kind kind)
+static uint32_t add_tensor(const char *name, uint64_t bytes, capu_kind kind)
 {
     struct tensor_description description = {.name = name, .bytes = bytes, .kind = kind};
     uint32_t id = UINT32_MAX;
@@ -30,9 +30,9 @@ static uint32_t add_tensor(const char *name, uint64_t bytes, enum tensor_kind ki
 
 START_TEST(traces_are_flat_arrays)
 {
-    uint32_t w = add_tensor("w", 100, TENSOR_PARAMETER);
-    uint32_t x = add_tensor("x", 7, TENSOR_ACTIVATION);
-    uint32_t y = add_tensor("y", 9, TENSOR_ACTIVATION);
+    uint32_t w = add_tensor("w", 100, CAPU_PARAMETER);
+    uint32_t x = add_tensor("x", 7, CAPU_ACTIVATION);
+    uint32_t y = add_tensor("y", 9, CAPU_KIND_UNKNOWN);
     struct op_description description = {.name = "f",
                                          .segment = "block",
                                          .ns = 5,
@@ -47,6 +47,7 @@ START_TEST(traces_are_flat_arrays)
     ck_assert_uint_eq(trace.tensor_count, 3);
     ck_assert(trace.tensors[w].persistent);
     ck_assert(!trace.tensors[x].persistent);
+    ck_assert_uint_eq(trace.tensors[y].kind, CAPU_ACTIVATION);
     ck_assert_uint_eq(trace.op_count, 2);
     ck_assert_uint_eq(trace.ops[0].segment, trace.ops[1].segment);
     ck_assert_str_eq(trace_text(&trace, trace.ops[1].segment), "block");
@@ -59,7 +60,7 @@ END_TEST
 
 START_TEST(bad_entries_are_rejected_without_a_change)
 {
-    uint32_t x = add_tensor("x", 7, TENSOR_ACTIVATION);
+    uint32_t x = add_tensor("x", 7, CAPU_ACTIVATION);
     uint32_t unknown_tensor = 9;
     struct op_description twice = {
         .name = "f", .reads = &x, .read_count = 1, .writes = &x, .write_count = 1};
@@ -103,7 +104,7 @@ START_TEST(traces_can_grow)
         struct op_description description = {.name = name, .ns = 1, .writes = &i, .write_count = 1};
 
         snprintf(name, sizeof(name), "n%u", i);
-        ck_assert_uint_eq(add_tensor(name, i + 1, TENSOR_GRADIENT), i);
+        ck_assert_uint_eq(add_tensor(name, i + 1, CAPU_GRADIENT), i);
         ck_assert_int_eq(trace_add_op(&trace, &description, &error), CAPU_OK);
     }
     ck_assert_str_eq(trace_tensor_name(&trace, 617), "n617");
@@ -121,13 +122,13 @@ START_TEST(traces_are_written_exactly)
                               .copy_latency_ns = 4};
     struct tensor_description odd = {.name = "a \"quoted\" name\n",
                                      .bytes = 5,
-                                     .kind = TENSOR_WORKSPACE,
-                                     .hint = HINT_SWAP,
+                                     .kind = CAPU_WORKSPACE,
+                                     .hint = CAPU_HINT_SWAP,
                                      .persistent = true,
                                      .unmanaged = true,
                                      .scales = true,
                                      .fixed_bytes = 3};
-    uint32_t w = add_tensor("w", 100, TENSOR_PARAMETER);
+    uint32_t w = add_tensor("w", 100, CAPU_PARAMETER);
     struct op_description update = {
         .name = "sgd", .segment = "s", .ns = 6, .updates = &w, .update_count = 1, .scales = true};
     struct string_buffer text = {0};
@@ -157,7 +158,7 @@ START_TEST(a_name_that_is_not_utf8_is_rejected)
 {
     struct string_buffer text = {0};
 
-    add_tensor("\xff\xfe", 1, TENSOR_INPUT);
+    add_tensor("\xff\xfe", 1, CAPU_INPUT);
     ck_assert_int_eq(trace_write(&trace, &text, &error), CAPU_INVALID);
     ck_assert_str_eq(error.text, "tensor 0: its name is not UTF-8");
     string_buffer_finish(&text);

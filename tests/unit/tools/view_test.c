@@ -275,7 +275,8 @@ START_TEST(agrees_with_the_simulation)
         struct planner_request request = {.trace_index = &trace_index,
                                           .machine = NULL,
                                           .host_bytes = UINT64_MAX,
-                                          .place = seed % 2 == 0};
+                                          .place = seed % 2 == 0,
+                                          .effort = CAPU_EFFORT_QUICK};
         uint64_t least;
         uint64_t state = seed;
 
