@@ -515,6 +515,7 @@ capu_status driver_simulate(const struct driver *driver, const struct plan *plan
 {
     const struct trace_index *trace_index = driver->trace_index;
     struct trace_index own = {0};
+    struct program program = {0};
     capu_status status = CAPU_OK;
 
     if (plan->page_bytes != trace_index->page_bytes) {
@@ -522,11 +523,12 @@ capu_status driver_simulate(const struct driver *driver, const struct plan *plan
         trace_index = &own;
     }
     if (status == CAPU_OK) {
-        status = validate_plan(trace_index, plan, error);
+        status = validate_program(&program, trace_index, plan, error);
     }
     if (status == CAPU_OK) {
-        status = timeline_init(timeline, trace_index, plan, driver->options.machine, false, error);
+        status = timeline_of(timeline, &program, driver->options.machine, false, error);
     }
+    program_finish(&program);
     trace_index_finish(&own);
     return status;
 }

@@ -44,11 +44,13 @@ static capu_status plan_and_time(const struct largest_request *request,
                                                     .should_stop = request->should_stop,
                                                     .user = request->user};
     struct timeline timeline = {0};
+    struct program program;
     struct plan plan;
-    capu_status status = planner_run(request->planner, &planner_request, &plan, error);
+    capu_status status =
+        planner_run_program(request->planner, &planner_request, &plan, &program, error);
 
     if (status == CAPU_OK) {
-        status = timeline_init(&timeline, trace_index, &plan, NULL, false, error);
+        status = timeline_of(&timeline, &program, NULL, false, error);
         plan_finish(&plan);
     }
     if (status == CAPU_OK) {

@@ -121,11 +121,11 @@ struct first {
     double seconds; /* 0: none yet */
 };
 
-static void note_plan(void *user, const struct plan *plan, uint64_t predicted_ns)
+static void note_plan(void *user, const struct program *program, uint64_t predicted_ns)
 {
     struct first *first = user;
 
-    (void)plan;
+    (void)program;
     (void)predicted_ns;
     if (first->seconds == 0.0) {
         first->seconds = cpu_seconds() - first->begin;

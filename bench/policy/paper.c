@@ -241,19 +241,20 @@ static capu_status time_mechanism(const struct mechanism *row, const struct sett
                                             .host_bytes = UINT64_MAX,
                                             .effort = settings->effort,
                                             .without = row->without};
-    struct plan plan;
+    struct program program = {0};
+    struct plan plan = {0};
     uint8_t *starts = layer_starts(trace_index->trace);
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     if (starts != NULL) {
-        status = planner_run(planner_find(row->planner), &request, &plan, error);
+        status = planner_run_program(planner_find(row->planner), &request, &plan, &program, error);
     }
     if (status == CAPU_OK) {
-        status = row->is_coupled
-                     ? timeline_init_coupled(timeline, trace_index, &plan, NULL, starts, error)
-                     : timeline_init(timeline, trace_index, &plan, NULL, false, error);
-        plan_finish(&plan);
+        status = row->is_coupled ? timeline_of_coupled(timeline, &program, NULL, starts, error)
+                                 : timeline_of(timeline, &program, NULL, false, error);
     }
+    program_finish(&program);
+    plan_finish(&plan);
     free(starts);
     return status;
 }

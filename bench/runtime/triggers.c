@@ -34,9 +34,9 @@ struct result {
 };
 
 /* For each prefetch of the program, in its order, the first op before which its pages are free. */
-static void find_earliest(const struct program *program, const struct placement *placement,
-                          uint32_t *earliest)
+static void find_earliest(const struct program *program, uint32_t *earliest)
 {
+    const struct placement *placement = &program->placement;
     uint32_t *free_at = calloc((size_t)placement->page_count + 1, sizeof(*free_at));
     uint32_t next = 0; /* the next op */
     uint32_t found = 0;
@@ -141,14 +141,16 @@ static void move_prefetches(const struct plan *from, const struct program *progr
 static double over(const struct trace_index *trace_index, const struct plan *plan)
 {
     struct error_text error = {""};
+    struct program program;
     uint64_t ns;
 
-    if (validate_plan(trace_index, plan, &error) != CAPU_OK) {
+    if (validate_program(&program, trace_index, plan, &error) != CAPU_OK) {
         fprintf(stderr, "%s\n", error.text);
         exit(EXIT_FAILURE);
     }
-    bench_expect(timeline_time(trace_index, plan, &trace_index->trace->machine, 0, &ns) == CAPU_OK,
+    bench_expect(timeline_time(&program, &trace_index->trace->machine, 0, &ns) == CAPU_OK,
                  "timing a plan");
+    program_finish(&program);
     return ((double)ns / (double)trace_index->trace->total_ns - 1) * 100;
 }
 
@@ -166,23 +168,19 @@ static bool measure(const struct trace_index *trace_index, unsigned percent, str
     struct plan moved = {0};
     struct plan remade = {0};
     struct program program;
-    struct placement placement;
     uint32_t *earliest;
 
     promised.d2h_bytes_per_s += promised.d2h_bytes_per_s / 100 * LONGER_PERCENT;
     promised.h2d_bytes_per_s += promised.h2d_bytes_per_s / 100 * LONGER_PERCENT;
     *result = (struct result){0};
-    if (planner_run(&planners[0], &request, &plan, NULL) != CAPU_OK) {
+    if (planner_run_program(&planners[0], &request, &plan, &program, NULL) != CAPU_OK) {
         return false;
     }
     request.machine = NULL;
     bench_expect(planner_run(&planners[0], &request, &remade, NULL) == CAPU_OK, "a second plan");
-    bench_expect(program_init(&program, trace_index, &plan, NULL) == CAPU_OK, "the plan's program");
-    bench_expect(placement_init(&placement, trace_index, &plan, NULL) == CAPU_OK,
-                 "the plan's places");
     earliest = calloc((size_t)program.count + 1, sizeof(*earliest));
     bench_expect(earliest != NULL, "no memory");
-    find_earliest(&program, &placement, earliest);
+    find_earliest(&program, earliest);
     bench_expect(plan_init(&moved, plan.trace, plan.budget_bytes, plan.page_bytes) == CAPU_OK,
                  "no memory");
     moved.fixed_bytes = plan.fixed_bytes;
@@ -192,7 +190,6 @@ static bool measure(const struct trace_index *trace_index, unsigned percent, str
     result->moved = over(trace_index, &moved);
     result->remade = over(trace_index, &remade);
     free(earliest);
-    placement_finish(&placement);
     program_finish(&program);
     plan_finish(&moved);
     plan_finish(&remade);

@@ -9,9 +9,6 @@
  */
 #include "policy/lower/preserve.h"
 
-#include "policy/model/placement.h"
-#include "policy/model/program.h"
-
 #include <stdlib.h>
 
 #define NOWHERE UINT32_MAX
@@ -27,8 +24,7 @@ struct keeper {
     const uint32_t *freed;
     enum preserve what;
     struct plan *plan;
-    struct program program;
-    struct placement placement;
+    const struct program *program;
     struct final_drop *drops; /* sorted */
     size_t drop_count;
     uint32_t *pending;  /* per tensor: the point of a drop that may be final, plus one; 0: none */
@@ -118,8 +114,8 @@ static void find_wanted(struct keeper *keeper)
 /* A tensor takes its pages before or for an op, and with them what released tensors left there. */
 static void take(struct keeper *keeper, uint32_t tensor, uint32_t op)
 {
-    for (uint32_t i = 0; i < placement_count(&keeper->placement, tensor); i++) {
-        uint32_t *holder = &keeper->holder[placement_page(&keeper->placement, tensor, i)];
+    for (uint32_t i = 0; i < placement_count(&keeper->program->placement, tensor); i++) {
+        uint32_t *holder = &keeper->holder[placement_page(&keeper->program->placement, tensor, i)];
         uint32_t last = *holder - 1;
 
         if (*holder != 0 && last != tensor && keeper->is_dead[last] &&
@@ -188,12 +184,12 @@ static void walk(struct keeper *keeper)
     uint32_t next = 0; /* the op whose turn has not come */
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        if (trace->tensors[t].persistent && !keeper->program.starts_on_host[t]) {
+        if (trace->tensors[t].persistent && !keeper->program->starts_on_host[t]) {
             take(keeper, t, 0);
         }
     }
-    for (uint32_t i = 0; i < keeper->program.count; i++) {
-        const struct item *item = &keeper->program.items[i];
+    for (uint32_t i = 0; i < keeper->program->count; i++) {
+        const struct item *item = &keeper->program->items[i];
 
         next = item->kind == ACTION_OP ? item->subject + 1 : next;
         if (item_is_run(item)) {
@@ -273,7 +269,8 @@ static bool allocate(struct keeper *keeper)
     keeper->drops = calloc((size_t)keeper->plan->action_count + 1, sizeof(*keeper->drops));
     keeper->pending = calloc(tensors, sizeof(*keeper->pending));
     keeper->dropped = calloc(tensors, sizeof(*keeper->dropped));
-    keeper->holder = calloc((size_t)keeper->placement.page_count + 1, sizeof(*keeper->holder));
+    keeper->holder =
+        calloc((size_t)keeper->program->placement.page_count + 1, sizeof(*keeper->holder));
     keeper->is_mapped = calloc(tensors, 1);
     keeper->is_dead = calloc(tensors, 1);
     keeper->is_wanted = calloc(tensors, 1);
@@ -293,27 +290,22 @@ static void finish(struct keeper *keeper)
     free(keeper->is_dead);
     free(keeper->is_wanted);
     free(keeper->is_taken);
-    placement_finish(&keeper->placement);
-    program_finish(&keeper->program);
 }
 
-capu_status preserve_contents(const struct trace_index *trace_index, const uint32_t *freed,
+capu_status preserve_contents(const struct program *program, const uint32_t *freed,
                               enum preserve what, struct plan *plan)
 {
-    struct keeper keeper = {.trace_index = trace_index, .freed = freed, .what = what, .plan = plan};
-    capu_status status;
+    struct keeper keeper = {.trace_index = program->trace_index,
+                            .freed = freed,
+                            .what = what,
+                            .plan = plan,
+                            .program = program};
+    capu_status status = CAPU_NO_HOST_MEMORY;
 
     if (what == PRESERVE_NOTHING) {
         return CAPU_OK;
     }
-    status = program_init(&keeper.program, trace_index, plan, NULL);
-    if (status == CAPU_OK) {
-        status = placement_init(&keeper.placement, trace_index, plan, NULL);
-    }
-    if (status == CAPU_OK && !allocate(&keeper)) {
-        status = CAPU_NO_HOST_MEMORY;
-    }
-    if (status == CAPU_OK) {
+    if (allocate(&keeper)) {
         find_wanted(&keeper);
         walk(&keeper);
         keep_dropped(&keeper);

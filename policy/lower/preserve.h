@@ -13,8 +13,7 @@
 
 #include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/format/plan.h"
-#include "policy/model/trace_index.h"
+#include "policy/model/program.h"
 
 enum preserve {
     PRESERVE_NOTHING,
@@ -25,14 +24,15 @@ enum preserve {
 };
 
 /*
- * `freed`: per tensor, the op before which the program frees it, or TRACE_INDEX_NONE; NULL: it
- * frees none. Contents that are freed before their pages are taken need no copy; without place
- * lines, pages count as taken right after their release. Pre: the plan is valid. The plan stays
- * valid, except that its host copies may exceed a limit.
+ * `program` is of the plan as it comes in. `freed`: per tensor, the op before which the traced
+ * program frees it, or TRACE_INDEX_NONE; NULL: it frees none. Contents that are freed before their
+ * pages are taken need no copy; without place lines, pages count as taken right after their
+ * release. Pre: the plan is valid. The plan stays valid, except that its host copies may exceed a
+ * limit.
  *
  * Errors: NO_HOST_MEMORY, TOO_LARGE (too many actions).
  */
-capu_status preserve_contents(const struct trace_index *trace_index, const uint32_t *freed,
+capu_status preserve_contents(const struct program *program, const uint32_t *freed,
                               enum preserve what, struct plan *plan);
 
 #endif

@@ -73,9 +73,9 @@ static double share_of(int64_t both_ns, int64_t ns)
     return ns <= 0 ? 0.0 : both_ns >= ns ? 1.0 : (double)both_ns / (double)ns;
 }
 
-capu_status duplex_rates(const struct trace_index *trace_index, const struct plan *plan,
-                         const struct machine *solo, const struct duplex *duplex,
-                         struct machine *machine, struct error_text *error)
+capu_status duplex_rates(const struct program *program, const struct machine *solo,
+                         const struct duplex *duplex, struct machine *machine,
+                         struct error_text *error)
 {
     capu_status status = CAPU_OK;
 
@@ -84,7 +84,7 @@ capu_status duplex_rates(const struct trace_index *trace_index, const struct pla
          round++) {
         struct timeline timeline;
 
-        status = timeline_init(&timeline, trace_index, plan, machine, true, error);
+        status = timeline_of(&timeline, program, machine, true, error);
         if (status == CAPU_OK) {
             /* The iteration before has copies that reach into this one, and so on. */
             int64_t period = (int64_t)timeline.iteration_ns;

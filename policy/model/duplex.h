@@ -14,7 +14,7 @@
 #include "base/error_text.h"
 #include "capuchin/status.h"
 #include "policy/format/plan.h"
-#include "policy/model/trace_index.h"
+#include "policy/model/program.h"
 
 /* Rates while the other direction is busy, in bytes per second; 0: not known. */
 struct duplex {
@@ -27,10 +27,10 @@ bool duplex_matters(const struct duplex *duplex, const struct machine *solo);
 
 /*
  * *machine becomes `solo` with the rates that the plan's copies have on average. They are solo's if
- * that does not matter. Pre: solo has rates; the plan is valid. Errors: those of timeline_init.
+ * that does not matter. Pre: solo has rates; the plan is valid. Errors: those of timeline_of.
  */
-capu_status duplex_rates(const struct trace_index *trace_index, const struct plan *plan,
-                         const struct machine *solo, const struct duplex *duplex,
-                         struct machine *machine, struct error_text *error);
+capu_status duplex_rates(const struct program *program, const struct machine *solo,
+                         const struct duplex *duplex, struct machine *machine,
+                         struct error_text *error);
 
 #endif

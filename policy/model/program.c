@@ -223,7 +223,7 @@ capu_status program_init(struct program *program, const struct trace_index *trac
     uint8_t *is_seen = NULL;
     capu_status status = CAPU_OK;
 
-    *program = (struct program){.trace_index = trace_index};
+    *program = (struct program){.trace_index = trace_index, .plan = plan};
     for (uint32_t i = 0; status == CAPU_OK && i < plan->action_count; i++) {
         status = check_action(&weaver, &plan->actions[i], error);
     }
@@ -253,6 +253,10 @@ capu_status program_init(struct program *program, const struct trace_index *trac
     }
     put_releases(&weaver, program, start, dying);
     find_starts(program, is_seen);
+    status = placement_init(&program->placement, trace_index, plan, error);
+    if (status != CAPU_OK) {
+        program_finish(program);
+    }
 
 free_weaver:
     free(is_seen);
@@ -265,8 +269,15 @@ free_weaver:
     return status;
 }
 
+capu_status program_place(struct program *program, struct error_text *error)
+{
+    placement_finish(&program->placement);
+    return placement_init(&program->placement, program->trace_index, program->plan, error);
+}
+
 void program_finish(struct program *program)
 {
+    placement_finish(&program->placement);
     free(program->items);
     free(program->starts_on_host);
     *program = (struct program){0};

@@ -7,7 +7,6 @@
 
 #include "base/assert.h"
 
-#include "policy/model/placement.h"
 #include "policy/model/validate.h"
 
 #include <stdlib.h>
@@ -17,11 +16,11 @@
 #define NO_VERSION UINT32_MAX
 
 struct run {
+    const struct program *program;
     const struct trace_index *trace_index;
     const struct trace *trace;
     const struct plan *plan;
-    struct program program;
-    struct placement placement;
+    const struct placement *placement;
     struct clock clock;
     uint32_t *device; /* per tensor: version, or NO_VERSION */
     uint32_t *host;
@@ -37,7 +36,7 @@ struct run {
 static bool is_pooled(const struct run *run, uint32_t tensor)
 {
     return run->trace_index->rounded[tensor] > 0 &&
-           (run->plan->place_count == 0 || placement_count(&run->placement, tensor) > 0);
+           (run->plan->place_count == 0 || placement_count(run->placement, tensor) > 0);
 }
 
 static uint64_t allocate(struct run *run, uint32_t tensor)
@@ -54,8 +53,8 @@ static uint64_t allocate(struct run *run, uint32_t tensor)
     if (run->plan->place_count == 0) {
         return clock_take(&run->clock, run->trace_index->rounded[tensor]);
     }
-    for (uint32_t i = 0; i < placement_count(&run->placement, tensor); i++) {
-        uint64_t usable = run->page_usable[placement_page(&run->placement, tensor, i)];
+    for (uint32_t i = 0; i < placement_count(run->placement, tensor); i++) {
+        uint64_t usable = run->page_usable[placement_page(run->placement, tensor, i)];
 
         latest = usable > latest ? usable : latest;
     }
@@ -72,8 +71,8 @@ static capu_status give_back(struct run *run, uint32_t tensor, uint64_t usable_n
     if (run->plan->place_count == 0) {
         return clock_give(&run->clock, run->trace_index->rounded[tensor], usable_ns);
     }
-    for (uint32_t i = 0; i < placement_count(&run->placement, tensor); i++) {
-        run->page_usable[placement_page(&run->placement, tensor, i)] = usable_ns;
+    for (uint32_t i = 0; i < placement_count(run->placement, tensor); i++) {
+        run->page_usable[placement_page(run->placement, tensor, i)] = usable_ns;
     }
     return CAPU_OK;
 }
@@ -215,26 +214,20 @@ static capu_status run_init(struct run *run, const struct machine *machine)
 {
     size_t tensors = (size_t)run->trace->tensor_count + 1;
     const struct plan *plan = run->plan;
-    capu_status status = program_init(&run->program, run->trace_index, plan, NULL);
+    capu_status status = clock_init(&run->clock, run->trace, machine);
 
-    if (status == CAPU_OK) {
-        status = placement_init(&run->placement, run->trace_index, plan, NULL);
-    }
-    if (status == CAPU_OK) {
-        status = clock_init(&run->clock, run->trace, machine);
-    }
     if (status != CAPU_OK) {
         return status;
     }
     run->device = malloc(tensors * sizeof(*run->device));
     run->host = malloc(tensors * sizeof(*run->host));
-    run->page_usable = calloc((size_t)run->placement.page_count + 1, sizeof(*run->page_usable));
+    run->page_usable = calloc((size_t)run->placement->page_count + 1, sizeof(*run->page_usable));
     if (run->device == NULL || run->host == NULL || run->page_usable == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
     run->held = plan->fixed_bytes;
     for (uint32_t t = 0; t < run->trace->tensor_count; t++) {
-        bool on_host = run->program.starts_on_host[t];
+        bool on_host = run->program->starts_on_host[t];
         bool is_persistent = run->trace->tensors[t].persistent;
 
         run->device[t] = is_persistent && !on_host ? 0 : NO_VERSION;
@@ -253,8 +246,6 @@ static void run_finish(struct run *run)
     free(run->host);
     free(run->page_usable);
     clock_finish(&run->clock);
-    placement_finish(&run->placement);
-    program_finish(&run->program);
 }
 
 static capu_status run_iterations(struct run *run, struct error_text *error)
@@ -269,8 +260,8 @@ static capu_status run_iterations(struct run *run, struct error_text *error)
             memcpy(timeline->at_begin, run->clock.tensors,
                    run->trace->tensor_count * sizeof(*timeline->at_begin));
         }
-        for (uint32_t i = 0; status == CAPU_OK && i < run->program.count; i++) {
-            status = run_item(run, &run->program.items[i]);
+        for (uint32_t i = 0; status == CAPU_OK && i < run->program->count; i++) {
+            status = run_item(run, &run->program->items[i]);
             if (run->clock.compute > CLOCK_NS_MAX || run->clock.d2h > CLOCK_NS_MAX ||
                 run->clock.h2d > CLOCK_NS_MAX) {
                 return error_text_set(error, CAPU_TOO_LARGE, "an iteration beyond 2^62 ns");
@@ -305,7 +296,7 @@ static capu_status run_all(struct run *run, const struct machine *machine, bool 
     }
     status = run_init(run, machine != NULL ? machine : &trace->machine);
     if (status == CAPU_OK && with_records) {
-        timeline->records = malloc(((size_t)run->program.count + 1) * sizeof(*timeline->records));
+        timeline->records = malloc(((size_t)run->program->count + 1) * sizeof(*timeline->records));
         timeline->at_begin =
             malloc(((size_t)run->trace->tensor_count + 1) * sizeof(*timeline->at_begin));
         status =
@@ -321,44 +312,59 @@ static capu_status run_all(struct run *run, const struct machine *machine, bool 
     return status;
 }
 
-capu_status timeline_init(struct timeline *timeline, const struct trace_index *trace_index,
-                          const struct plan *plan, const struct machine *machine, bool with_records,
-                          struct error_text *error)
+static struct run run_of(const struct program *program, struct timeline *timeline)
 {
-    struct run run = {.trace_index = trace_index,
-                      .trace = trace_index->trace,
-                      .plan = plan,
-                      .timeline = timeline};
+    return (struct run){.program = program,
+                        .trace_index = program->trace_index,
+                        .trace = program->trace_index->trace,
+                        .plan = program->plan,
+                        .placement = &program->placement,
+                        .timeline = timeline};
+}
+
+capu_status timeline_of(struct timeline *timeline, const struct program *program,
+                        const struct machine *machine, bool with_records, struct error_text *error)
+{
+    struct run run = run_of(program, timeline);
 
     return run_all(&run, machine, with_records, error);
 }
 
-capu_status timeline_init_coupled(struct timeline *timeline, const struct trace_index *trace_index,
-                                  const struct plan *plan, const struct machine *machine,
-                                  const uint8_t *layer_starts, struct error_text *error)
+capu_status timeline_of_coupled(struct timeline *timeline, const struct program *program,
+                                const struct machine *machine, const uint8_t *layer_starts,
+                                struct error_text *error)
 {
-    struct run run = {.trace_index = trace_index,
-                      .trace = trace_index->trace,
-                      .plan = plan,
-                      .timeline = timeline,
-                      .layer_starts = layer_starts};
+    struct run run = run_of(program, timeline);
 
+    run.layer_starts = layer_starts;
     return run_all(&run, machine, false, error);
 }
 
-capu_status timeline_time(const struct trace_index *trace_index, const struct plan *plan,
-                          const struct machine *machine, uint64_t cutoff_ns, uint64_t *ns)
+capu_status timeline_init(struct timeline *timeline, const struct trace_index *trace_index,
+                          const struct plan *plan, const struct machine *machine, bool with_records,
+                          struct error_text *error)
+{
+    struct program program;
+    capu_status status = program_init(&program, trace_index, plan, NULL);
+
+    *timeline = (struct timeline){0};
+    if (status == CAPU_OK) {
+        status = timeline_of(timeline, &program, machine, with_records, error);
+    }
+    program_finish(&program);
+    return status;
+}
+
+capu_status timeline_time(const struct program *program, const struct machine *machine,
+                          uint64_t cutoff_ns, uint64_t *ns)
 {
     struct timeline timeline = {0};
-    struct run run = {.trace_index = trace_index,
-                      .trace = trace_index->trace,
-                      .plan = plan,
-                      .cutoff_ns = cutoff_ns,
-                      .timeline = &timeline};
+    struct run run = run_of(program, &timeline);
     capu_status status;
 
     ASSERT(machine != NULL);
-    ASSERT_EXPENSIVE(validate_is_sound(trace_index, plan));
+    ASSERT_EXPENSIVE(validate_is_sound(program->trace_index, program->plan));
+    run.cutoff_ns = cutoff_ns;
     status = run_init(&run, machine);
     if (status == CAPU_OK) {
         status = run_iterations(&run, NULL);

@@ -49,6 +49,11 @@ struct timeline {
  * Errors: INVALID (no machine), TOO_LARGE (times beyond 2^62 ns), NO_HOST_MEMORY. On failure
  * zeroed.
  */
+capu_status timeline_of(struct timeline *timeline, const struct program *program,
+                        const struct machine *machine, bool with_records, struct error_text *error);
+void timeline_finish(struct timeline *timeline);
+
+/* The same for a plan whose program is wanted for nothing else. */
 capu_status timeline_init(struct timeline *timeline, const struct trace_index *trace_index,
                           const struct plan *plan, const struct machine *machine, bool with_records,
                           struct error_text *error);
@@ -59,18 +64,17 @@ capu_status timeline_init(struct timeline *timeline, const struct trace_index *t
  * the start of the previous layer, so that each copy is hidden by one layer at most. For
  * comparisons; not part of the execution model.
  */
-capu_status timeline_init_coupled(struct timeline *timeline, const struct trace_index *trace_index,
-                                  const struct plan *plan, const struct machine *machine,
-                                  const uint8_t *layer_starts, struct error_text *error);
-void timeline_finish(struct timeline *timeline);
+capu_status timeline_of_coupled(struct timeline *timeline, const struct program *program,
+                                const struct machine *machine, const uint8_t *layer_starts,
+                                struct error_text *error);
 
 /*
  * Only the iteration time, and only if it matters: *ns is UINT64_MAX if the second iteration shows
  * that it will be `cutoff_ns` or more (0: no cutoff). For searches. Pre and errors: as above, and
  * `machine` is not NULL.
  */
-capu_status timeline_time(const struct trace_index *trace_index, const struct plan *plan,
-                          const struct machine *machine, uint64_t cutoff_ns, uint64_t *ns);
+capu_status timeline_time(const struct program *program, const struct machine *machine,
+                          uint64_t cutoff_ns, uint64_t *ns);
 
 /* iteration / ideal - 1; 0 for an empty trace. */
 double timeline_overhead(const struct timeline *timeline);

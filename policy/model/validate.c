@@ -2,8 +2,6 @@
 #include "policy/model/validate.h"
 
 #include "base/assert.h"
-#include "policy/model/placement.h"
-#include "policy/model/program.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,8 +15,7 @@ struct walk {
     const struct trace_index *trace_index;
     const struct trace *trace;
     const struct plan *plan;
-    struct program program;
-    struct placement placement;
+    const struct program *program;
     struct error_text *error;
     uint32_t *device;  /* per tensor: the version it holds on the device, or NO_VERSION */
     uint32_t *host;    /* the same of the host copy */
@@ -62,8 +59,8 @@ static capu_status take(struct walk *walk, const struct item *item, uint32_t ten
         return refuse(walk, item, tensor, "exceeds the budget");
     }
     walk->held += bytes;
-    for (uint32_t i = 0; i < placement_count(&walk->placement, tensor); i++) {
-        uint32_t *owner = &walk->owner[placement_page(&walk->placement, tensor, i)];
+    for (uint32_t i = 0; i < placement_count(&walk->program->placement, tensor); i++) {
+        uint32_t *owner = &walk->owner[placement_page(&walk->program->placement, tensor, i)];
 
         if (*owner != NO_TENSOR) {
             return refuse(walk, item, tensor, "takes a page that another tensor holds");
@@ -79,8 +76,8 @@ static void give_back(struct walk *walk, uint32_t tensor)
         walk->fixed_alive -= walk->trace->tensors[tensor].bytes;
     } else {
         walk->held -= walk->trace_index->rounded[tensor];
-        for (uint32_t i = 0; i < placement_count(&walk->placement, tensor); i++) {
-            walk->owner[placement_page(&walk->placement, tensor, i)] = NO_TENSOR;
+        for (uint32_t i = 0; i < placement_count(&walk->program->placement, tensor); i++) {
+            walk->owner[placement_page(&walk->program->placement, tensor, i)] = NO_TENSOR;
         }
     }
     walk->device[tensor] = NO_VERSION;
@@ -191,7 +188,7 @@ static capu_status begin(struct walk *walk)
         if (!walk->trace->tensors[t].persistent) {
             continue;
         }
-        if (walk->program.starts_on_host[t]) {
+        if (walk->program->starts_on_host[t]) {
             walk->host[t] = 0;
             walk->host_held += walk->trace->tensors[t].bytes;
             continue;
@@ -216,7 +213,7 @@ static capu_status end(struct walk *walk)
 {
     for (uint32_t t = 0; t < walk->trace->tensor_count; t++) {
         uint32_t newest = walk->trace_index->final_version[t];
-        bool on_host = walk->program.starts_on_host[t];
+        bool on_host = walk->program->starts_on_host[t];
 
         if (!walk->trace->tensors[t].persistent) {
             continue;
@@ -243,8 +240,8 @@ static capu_status walk_items(struct walk *walk)
 {
     capu_status status = CAPU_OK;
 
-    for (uint32_t i = 0; status == CAPU_OK && i < walk->program.count; i++) {
-        const struct item *item = &walk->program.items[i];
+    for (uint32_t i = 0; status == CAPU_OK && i < walk->program->count; i++) {
+        const struct item *item = &walk->program->items[i];
 
         status = item_is_run(item) ? run_op(walk, item) : act(walk, item);
     }
@@ -284,31 +281,29 @@ static capu_status check_subject(const struct walk *walk)
     return CAPU_OK;
 }
 
+static capu_status check_header(const struct walk *walk)
+{
+    const struct plan *plan = walk->plan;
+
+    if (plan->fixed_bytes > plan->budget_bytes) {
+        return error_text_set(walk->error, CAPU_INVALID, "fixed_bytes exceeds the budget");
+    }
+    return plan->page_bytes == walk->trace_index->page_bytes
+               ? CAPU_OK
+               : error_text_set(walk->error, CAPU_INVALID, "the plan is for pages of another size");
+}
+
 static capu_status walk_init(struct walk *walk)
 {
     const struct plan *plan = walk->plan;
+    const struct placement *placement = &walk->program->placement;
     size_t tensors = (size_t)walk->trace->tensor_count + 1;
-    capu_status status;
 
-    if (plan->page_bytes != walk->trace_index->page_bytes ||
-        plan->fixed_bytes > plan->budget_bytes) {
-        return error_text_set(walk->error, CAPU_INVALID,
-                              plan->fixed_bytes > plan->budget_bytes
-                                  ? "fixed_bytes exceeds the budget"
-                                  : "the plan is for pages of another size");
-    }
     walk->limit = plan->budget_bytes - plan->fixed_bytes;
-    status = program_init(&walk->program, walk->trace_index, plan, walk->error);
-    if (status == CAPU_OK) {
-        status = placement_init(&walk->placement, walk->trace_index, plan, walk->error);
-    }
-    if (status != CAPU_OK) {
-        return status;
-    }
     walk->device = malloc(tensors * sizeof(*walk->device));
     walk->host = malloc(tensors * sizeof(*walk->host));
     walk->is_fixed = calloc(tensors, sizeof(*walk->is_fixed));
-    walk->owner = malloc(((size_t)walk->placement.page_count + 1) * sizeof(*walk->owner));
+    walk->owner = malloc(((size_t)placement->page_count + 1) * sizeof(*walk->owner));
     if (walk->device == NULL || walk->host == NULL || walk->is_fixed == NULL ||
         walk->owner == NULL) {
         return CAPU_NO_HOST_MEMORY;
@@ -317,36 +312,64 @@ static capu_status walk_init(struct walk *walk)
         walk->device[t] = NO_VERSION;
         walk->host[t] = NO_VERSION;
         walk->is_fixed[t] = !walk->trace->tensors[t].managed ||
-                            (plan->place_count > 0 && placement_count(&walk->placement, t) == 0);
+                            (plan->place_count > 0 && placement_count(placement, t) == 0);
     }
-    for (uint32_t p = 0; p < walk->placement.page_count; p++) {
+    for (uint32_t p = 0; p < placement->page_count; p++) {
         walk->owner[p] = NO_TENSOR;
     }
     return CAPU_OK;
 }
 
+static capu_status walk_twice(struct walk *walk)
+{
+    capu_status status = walk_init(walk);
+
+    if (status == CAPU_OK) {
+        status = begin(walk);
+    }
+    for (int iteration = 0; status == CAPU_OK && iteration < 2; iteration++) {
+        status = walk_items(walk);
+    }
+    free(walk->device);
+    free(walk->host);
+    free(walk->is_fixed);
+    free(walk->owner);
+    return status;
+}
+
+capu_status validate_program(struct program *program, const struct trace_index *trace_index,
+                             const struct plan *plan, struct error_text *error)
+{
+    struct walk walk = {.trace_index = trace_index,
+                        .trace = trace_index->trace,
+                        .plan = plan,
+                        .program = program,
+                        .error = error};
+    capu_status status = check_subject(&walk);
+
+    *program = (struct program){0};
+    if (status == CAPU_OK) {
+        status = check_header(&walk);
+    }
+    if (status == CAPU_OK) {
+        status = program_init(program, trace_index, plan, error);
+    }
+    if (status == CAPU_OK) {
+        status = walk_twice(&walk);
+    }
+    if (status != CAPU_OK) {
+        program_finish(program);
+    }
+    return status;
+}
+
 capu_status validate_plan(const struct trace_index *trace_index, const struct plan *plan,
                           struct error_text *error)
 {
-    struct walk walk = {
-        .trace_index = trace_index, .trace = trace_index->trace, .plan = plan, .error = error};
-    capu_status status = check_subject(&walk);
+    struct program program;
+    capu_status status = validate_program(&program, trace_index, plan, error);
 
-    if (status == CAPU_OK) {
-        status = walk_init(&walk);
-    }
-    if (status == CAPU_OK) {
-        status = begin(&walk);
-    }
-    for (int iteration = 0; status == CAPU_OK && iteration < 2; iteration++) {
-        status = walk_items(&walk);
-    }
-    free(walk.device);
-    free(walk.host);
-    free(walk.is_fixed);
-    free(walk.owner);
-    placement_finish(&walk.placement);
-    program_finish(&walk.program);
+    program_finish(&program);
     return status;
 }
 

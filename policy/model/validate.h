@@ -10,8 +10,7 @@
 
 #include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/format/plan.h"
-#include "policy/model/trace_index.h"
+#include "policy/model/program.h"
 
 /*
  * `trace_index` must have been made with the plan's page_bytes. The text of an error names the
@@ -20,6 +19,10 @@
  */
 capu_status validate_plan(const struct trace_index *trace_index, const struct plan *plan,
                           struct error_text *error);
+
+/* The same, and gives the program of a valid plan. On failure zeroed. */
+capu_status validate_program(struct program *program, const struct trace_index *trace_index,
+                             const struct plan *plan, struct error_text *error);
 
 /* Valid, except that it may hold more than its budgets allow; true if memory is short. For
    assertions: searches time plans under budgets that are not theirs. */

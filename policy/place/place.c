@@ -361,8 +361,8 @@ static capu_status colour_within(struct placer *placer, uint64_t limit, uint64_t
     return status;
 }
 
-capu_status placer_run(struct placer *placer, struct plan *plan, struct place_result *result,
-                       struct error_text *error)
+capu_status placer_run(struct placer *placer, struct plan *plan, struct program *program,
+                       struct place_result *result, struct error_text *error)
 {
     const struct trace_index *trace_index = placer->trace_index;
     struct timeline timeline = {0};
@@ -370,14 +370,17 @@ capu_status placer_run(struct placer *placer, struct plan *plan, struct place_re
 
     *result = (struct place_result){.placed_ns = UINT64_MAX};
     plan_clear_places(plan);
-    ASSERT(plan->budget_bytes >= plan->fixed_bytes);
+    ASSERT(program->plan == plan && plan->budget_bytes >= plan->fixed_bytes);
     ASSERT_EXPENSIVE(validate_is_sound(trace_index, plan));
     placer->plan = plan;
     result->pages = (plan->budget_bytes - plan->fixed_bytes) / trace_index->page_bytes;
     if (result->pages > PLAN_PAGES_MAX) {
         result->pages = PLAN_PAGES_MAX;
     }
-    status = timeline_init(&timeline, trace_index, plan, placer->machine, true, error);
+    status = program_place(program, error);
+    if (status == CAPU_OK) {
+        status = timeline_of(&timeline, program, placer->machine, true, error);
+    }
     if (status == CAPU_OK) {
         result->unplaced_ns = timeline.iteration_ns;
         status = residencies_init(&placer->residencies, trace_index, &timeline);
@@ -393,12 +396,16 @@ capu_status placer_run(struct placer *placer, struct plan *plan, struct place_re
                                 result->needed, result->pages);
     }
     if (status == CAPU_OK) {
-        status = timeline_init(&timeline, trace_index, plan, placer->machine, false, error);
+        status = program_place(program, error);
+    }
+    if (status == CAPU_OK) {
+        status = timeline_of(&timeline, program, placer->machine, false, error);
         result->placed_ns = timeline.iteration_ns;
         timeline_finish(&timeline);
     }
     if (status != CAPU_OK) {
         plan_clear_places(plan);
+        placement_finish(&program->placement);
     }
     return status;
 }
@@ -458,11 +465,17 @@ capu_status place_plan(const struct trace_index *trace_index, const struct machi
                        struct plan *plan, struct place_result *result, struct error_text *error)
 {
     struct placer *placer = NULL;
+    struct program program = {0};
     capu_status status = placer_create(trace_index, machine, NULL, &placer, error);
 
+    plan_clear_places(plan);
     if (status == CAPU_OK) {
-        status = placer_run(placer, plan, result, error);
+        status = program_init(&program, trace_index, plan, error);
     }
+    if (status == CAPU_OK) {
+        status = placer_run(placer, plan, &program, result, error);
+    }
+    program_finish(&program);
     placer_destroy(placer);
     return status;
 }

@@ -13,8 +13,7 @@
 
 #include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/format/plan.h"
-#include "policy/model/trace_index.h"
+#include "policy/model/program.h"
 
 struct place_result {
     uint64_t unplaced_ns; /* an iteration without place lines */
@@ -41,17 +40,18 @@ capu_status placer_create(const struct trace_index *trace_index, const struct ma
 void placer_destroy(struct placer *placer);
 
 /*
- * Replaces the plan's place lines. The same plan gives the same place lines, to the byte. Every
- * managed tensor that has bytes and is ever resident gets one. Pre: the plan is valid, except that
- * it may hold more than its budget allows.
+ * Replaces the place lines of the plan and of its program. The same plan gives the same place
+ * lines, to the byte. Every managed tensor that has bytes and is ever resident gets one. Pre: the
+ * plan is valid, except that it may hold more than its budget allows.
  *
  * Errors: OVER_BUDGET (the pages do not suffice; the text says how many would), NO_HOST_MEMORY. The
  * plan then has no place lines.
  */
-capu_status placer_run(struct placer *placer, struct plan *plan, struct place_result *result,
-                       struct error_text *error);
+capu_status placer_run(struct placer *placer, struct plan *plan, struct program *program,
+                       struct place_result *result, struct error_text *error);
 
-/* Creates a placer, runs it once, and destroys it. */
+/* Creates a placer, merges the plan, places it, and destroys both. Errors: as above, and those of
+   program_init. */
 capu_status place_plan(const struct trace_index *trace_index, const struct machine *machine,
                        struct plan *plan, struct place_result *result, struct error_text *error);
 

@@ -72,13 +72,13 @@ static capu_status list_gaps(struct frugal *frugal)
 /* Is there a placed plan of the decisions that takes no longer than the best? */
 static capu_status try_decisions(struct frugal *frugal, bool *is_good)
 {
-    const struct planning *planning = frugal->hybrid->planning;
+    struct planning *planning = frugal->hybrid->planning;
     struct place_result result;
     capu_status status =
         lower_run(planning->lower, frugal->hybrid->decisions, &frugal->options, &frugal->plan);
 
     if (status == CAPU_OK) {
-        status = placer_run(planning->placer, &frugal->plan, &result, NULL);
+        status = planner_place(planning, &frugal->plan, &result, NULL);
     }
     *is_good = status == CAPU_OK && result.placed_ns <= frugal->best_ns;
     if (*is_good) {

@@ -136,7 +136,7 @@ static capu_status place_empty(struct planning *planning)
     }
     return status != CAPU_OVER_BUDGET
                ? status
-               : placer_run(planning->placer, planning->plan, &result, planning->error);
+               : planner_place(planning, planning->plan, &result, planning->error);
 }
 
 /* The plan where something has to leave, or the empty one; with place lines where they are wanted.
@@ -166,13 +166,18 @@ static capu_status fill_plan(const struct planner *planner, struct planning *pla
 static capu_status report_last(struct planning *planning)
 {
     const struct planner_request *request = planning->request;
+    struct program program;
     uint64_t ns;
     capu_status status;
 
     if (request->improved == NULL) {
         return CAPU_OK;
     }
-    status = timeline_time(request->trace_index, planning->plan, planning->machine, 0, &ns);
+    status = program_init(&program, request->trace_index, planning->plan, NULL);
+    if (status == CAPU_OK) {
+        status = timeline_time(&program, planning->machine, 0, &ns);
+    }
+    program_finish(&program);
     return status == CAPU_OK ? planner_report(planning, planning->plan, ns) : status;
 }
 
@@ -200,7 +205,7 @@ static capu_status begin_plan(struct planning *planning)
 }
 
 static capu_status run_request(const struct planner *planner, const struct planner_request *request,
-                               struct plan *plan, struct error_text *error)
+                               struct plan *plan, struct program *program, struct error_text *error)
 {
     struct planning planning = {.request = request,
                                 .planner = planner,
@@ -221,7 +226,7 @@ static capu_status run_request(const struct planner *planner, const struct plann
         status = report_last(&planning);
     }
     if (status == CAPU_OK) {
-        status = planner_conclude(request, plan, error);
+        status = planner_conclude(request, plan, program, error);
     } else if (status != CAPU_NO_HOST_MEMORY && status != CAPU_TOO_LARGE) {
         status = none_found(planner, &planning, error);
     }
@@ -231,17 +236,34 @@ static capu_status run_request(const struct planner *planner, const struct plann
     return status;
 }
 
-capu_status planner_run(const struct planner *planner, const struct planner_request *request,
-                        struct plan *plan, struct error_text *error)
+capu_status planner_run_program(const struct planner *planner,
+                                const struct planner_request *request, struct plan *plan,
+                                struct program *program, struct error_text *error)
 {
     struct trace_index trace_index = *request->trace_index;
     struct planner_request raised = *request;
+    capu_status status;
 
     ASSERT(planner != NULL);
     *plan = (struct plan){0};
+    *program = (struct program){0};
     raised.trace_index = &trace_index;
     trace_index_raise_fixed(&trace_index, request->fixed_bytes);
-    return run_request(planner, &raised, plan, error);
+    status = run_request(planner, &raised, plan, program, error);
+    if (status == CAPU_OK) {
+        program->trace_index = request->trace_index;
+    }
+    return status;
+}
+
+capu_status planner_run(const struct planner *planner, const struct planner_request *request,
+                        struct plan *plan, struct error_text *error)
+{
+    struct program program;
+    capu_status status = planner_run_program(planner, request, plan, &program, error);
+
+    program_finish(&program);
+    return status;
 }
 
 static capu_status plan_frugally(struct planning *planning)

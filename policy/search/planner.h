@@ -51,11 +51,11 @@ struct planner_request {
        can make two equal requests give different plans. NULL: never. */
     bool (*should_stop)(void *user);
     /* Called with every plan that is faster than all before it, as soon as it is found: valid for
-       the request and complete, with place lines if they were asked for. The plan is borrowed for
-       the call. Without the copies that `preserve` adds, the iteration takes at most
-       `predicted_ns`; the last call is about the time of the plan that is returned. Changes
+       the request and complete, with place lines if they were asked for. The program, and its plan,
+       are borrowed for the call. Without the copies that `preserve` adds, the iteration takes at
+       most `predicted_ns`; the last call is about the time of the plan that is returned. Changes
        nothing of the result. NULL: not called. */
-    void (*improved)(void *user, const struct plan *plan, uint64_t predicted_ns);
+    void (*improved)(void *user, const struct program *program, uint64_t predicted_ns);
     /* Called from time to time during the longest phase of a search at one budget: at most so much
        of the work, in ops walked over, is left of that phase, which ends earlier if it gains
        nothing for long. Changes nothing of the result. NULL: not called. */
@@ -88,6 +88,11 @@ const struct planner *planner_find(const char *name);
  */
 capu_status planner_run(const struct planner *planner, const struct planner_request *request,
                         struct plan *plan, struct error_text *error);
+
+/* The same, and gives the plan's program, which borrows plan and trace index. */
+capu_status planner_run_program(const struct planner *planner,
+                                const struct planner_request *request, struct plan *plan,
+                                struct program *program, struct error_text *error);
 
 /*
  * The smallest budget for which a plan is known: the floor and what no op names; with `place`, what

@@ -59,10 +59,23 @@ static uint64_t busiest_ns(const struct planning *planning, const struct timelin
     return out > compute ? out : compute;
 }
 
+capu_status planner_place(struct planning *planning, struct plan *plan, struct place_result *result,
+                          struct error_text *error)
+{
+    struct program program;
+    capu_status status = program_init(&program, planning->request->trace_index, plan, error);
+
+    if (status == CAPU_OK) {
+        status = placer_run(planning->placer, plan, &program, result, error);
+    }
+    program_finish(&program);
+    return status;
+}
+
 /* Places the plan in as few pages as it is known to fit, and sets its budget to that. Without any
    pages to begin with, the placer says how many it would use; given so many, it looks for a faster
    placement, which may take a few more. */
-static capu_status place_least(struct planning *planning)
+static capu_status place_least(struct planning *planning, struct program *program)
 {
     enum { ROUNDS = 8 };
     struct plan *plan = planning->plan;
@@ -72,7 +85,7 @@ static capu_status place_least(struct planning *planning)
 
     for (int round = 0; round < ROUNDS && status == CAPU_OVER_BUDGET; round++) {
         plan->budget_bytes = plan->fixed_bytes + pages * planning->request->trace_index->page_bytes;
-        status = placer_run(planning->placer, plan, &result, NULL);
+        status = placer_run(planning->placer, plan, program, &result, NULL);
         pages = result.needed > pages ? result.needed : pages + 1;
     }
     return status;
@@ -84,6 +97,7 @@ capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
     uint64_t budget = trace_index->floor_bytes + trace_index->idle_bytes;
     struct plan *plan = planning->plan;
     struct lower_options options;
+    struct program program = {0};
     struct timeline timeline;
     capu_status status;
 
@@ -95,15 +109,16 @@ capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
     options = planner_paging_options(planning);
     status = lower_run(planning->lower, planning->decisions, &options, plan);
     if (status == CAPU_OK) {
-        status = timeline_init(&timeline, trace_index, plan, planning->machine, false, NULL);
+        status = program_init(&program, trace_index, plan, NULL);
     }
-    if (status != CAPU_OK) {
-        return status;
+    if (status == CAPU_OK) {
+        status = timeline_of(&timeline, &program, planning->machine, false, NULL);
     }
-    if (busiest_ns(planning, &timeline) >= below_ns) {
-        return CAPU_OVER_BUDGET;
+    if (status == CAPU_OK) {
+        status = busiest_ns(planning, &timeline) < below_ns ? place_least(planning, &program)
+                                                            : CAPU_OVER_BUDGET;
     }
-    status = place_least(planning);
+    program_finish(&program);
     if (status != CAPU_OK) {
         return status;
     }
@@ -114,10 +129,11 @@ capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
 /* Adds copies to a valid plan that keep contents for other iterations. They may exceed the host
    limit: then the plan is as before, or none if it must have them. */
 static capu_status add_copies(const struct planner_request *request, struct plan *plan,
-                              struct error_text *error)
+                              struct program *program, struct error_text *error)
 {
     uint32_t count = plan->action_count;
     struct plan_action *before = malloc((count + 1) * sizeof(*before));
+    struct program with_copies;
     capu_status status;
 
     if (before == NULL) {
@@ -126,11 +142,14 @@ static capu_status add_copies(const struct planner_request *request, struct plan
     if (count > 0) {
         memcpy(before, plan->actions, count * sizeof(*before));
     }
-    status = preserve_contents(request->trace_index, request->freed, request->preserve, plan);
+    status = preserve_contents(program, request->freed, request->preserve, plan);
     if (status == CAPU_OK) {
-        status = validate_plan(request->trace_index, plan, error);
+        status = validate_program(&with_copies, request->trace_index, plan, error);
     }
-    if (status == CAPU_INVALID && request->preserve == PRESERVE_UNREAD) {
+    if (status == CAPU_OK) {
+        program_finish(program);
+        *program = with_copies;
+    } else if (status == CAPU_INVALID && request->preserve == PRESERVE_UNREAD) {
         if (count > 0) {
             memcpy(plan->actions, before, count * sizeof(*before));
         }
@@ -145,18 +164,23 @@ static capu_status add_copies(const struct planner_request *request, struct plan
 }
 
 capu_status planner_conclude(const struct planner_request *request, struct plan *plan,
-                             struct error_text *error)
+                             struct program *program, struct error_text *error)
 {
-    capu_status status = validate_plan(request->trace_index, plan, error);
+    capu_status status = validate_program(program, request->trace_index, plan, error);
 
-    return status == CAPU_OK && request->preserve != PRESERVE_NOTHING
-               ? add_copies(request, plan, error)
-               : status;
+    if (status == CAPU_OK && request->preserve != PRESERVE_NOTHING) {
+        status = add_copies(request, plan, program, error);
+        if (status != CAPU_OK) {
+            program_finish(program);
+        }
+    }
+    return status;
 }
 
 capu_status planner_report(struct planning *planning, const struct plan *found, uint64_t ns)
 {
     const struct planner_request *request = planning->request;
+    struct program program;
     struct plan plan;
     capu_status status;
 
@@ -168,11 +192,12 @@ capu_status planner_report(struct planning *planning, const struct plan *found, 
         return status;
     }
     plan.budget_bytes = request->budget_bytes;
-    status = planner_conclude(request, &plan, NULL);
+    status = planner_conclude(request, &plan, &program, NULL);
     if (status == CAPU_OK) {
         planning->reported_ns = ns;
-        request->improved(request->user, &plan, ns);
+        request->improved(request->user, &program, ns);
     }
+    program_finish(&program);
     plan_finish(&plan);
     return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
 }

@@ -49,12 +49,17 @@ bool planner_set_budget(struct planning *planning, uint64_t budget_bytes);
  */
 capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns);
 
+/* Merges the plan and places it. Errors: as of placer_run and program_init. */
+capu_status planner_place(struct planning *planning, struct plan *plan, struct place_result *result,
+                          struct error_text *error);
+
 /*
  * Makes a valid plan what is returned: adds the copies that the request asks for (preserve.h).
+ * Gives its program, zeroed on failure.
  * Errors: as of planner_run.
  */
 capu_status planner_conclude(const struct planner_request *request, struct plan *plan,
-                             struct error_text *error);
+                             struct program *program, struct error_text *error);
 /*
  * Passes a copy of a plan on to whoever made the request, concluded, if it is faster than those
  * before. Pre: it has place lines if they were asked for. Errors: NO_HOST_MEMORY.

@@ -59,10 +59,11 @@ static void swap_plans(struct plan *a, struct plan *b)
 }
 
 /* Gives the scratch plan place lines; *ns is its time with them. */
-static capu_status place_scratch(struct search *search, uint64_t *ns)
+static capu_status place_scratch(struct search *search, struct program *program, uint64_t *ns)
 {
     struct place_result result;
-    capu_status status = placer_run(search->planning->placer, &search->scratch, &result, NULL);
+    capu_status status =
+        placer_run(search->planning->placer, &search->scratch, program, &result, NULL);
 
     search->timed_ops +=
         PLACE_WORK * (uint64_t)search->planning->request->trace_index->trace->op_count;
@@ -77,24 +78,24 @@ static capu_status time_scratch(struct search *search, uint64_t cutoff_ns, uint6
                                 uint64_t *ns)
 {
     const struct planner_request *request = search->planning->request;
+    struct program program;
     capu_status status;
 
     search->timed_ops += request->trace_index->trace->op_count;
     *ns = UINT64_MAX;
-    if (request->host_bytes != UINT64_MAX) {
-        status = validate_plan(request->trace_index, &search->scratch, NULL);
-        if (status != CAPU_OK) {
-            return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
-        }
+    status = request->host_bytes != UINT64_MAX
+                 ? validate_program(&program, request->trace_index, &search->scratch, NULL)
+                 : program_init(&program, request->trace_index, &search->scratch, NULL);
+    if (status == CAPU_OK) {
+        status = timeline_time(&program, search->planning->machine, cutoff_ns, ns);
     }
-    status = timeline_time(request->trace_index, &search->scratch, search->planning->machine,
-                           cutoff_ns, ns);
-    if (status != CAPU_OK || search->planning->placer == NULL || search->is_unplaced ||
-        search->scratch.place_count > 0) {
-        return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
+    if (status == CAPU_OK && search->planning->placer != NULL && !search->is_unplaced &&
+        search->scratch.place_count == 0) {
+        search->unplaced_ns = *ns < search->unplaced_ns ? *ns : search->unplaced_ns;
+        status = *ns < place_below_ns ? place_scratch(search, &program, ns) : CAPU_OK;
     }
-    search->unplaced_ns = *ns < search->unplaced_ns ? *ns : search->unplaced_ns;
-    return *ns < place_below_ns ? place_scratch(search, ns) : CAPU_OK;
+    program_finish(&program);
+    return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
 }
 
 /* By the lowering's own clock, which saw the first iteration: the later ones are no faster, but for

@@ -577,31 +577,27 @@ static capu_status walk_twice(struct compiler *compiler)
     return status;
 }
 
-capu_status guide_compile(struct guide *guide, const struct trace_index *trace_index,
-                          const struct plan *plan, struct error_text *error)
+capu_status guide_compile(struct guide *guide, const struct program *program,
+                          struct error_text *error)
 {
-    struct compiler compiler = {.guide = guide, .trace = trace_index->trace};
-    struct program program = {0};
-    capu_status status = program_init(&program, trace_index, plan, error);
+    const struct trace_index *trace_index = program->trace_index;
+    const struct plan *plan = program->plan;
+    struct compiler compiler = {.guide = guide, .trace = trace_index->trace, .program = program};
+    capu_status status = copy_places(guide, plan, error);
 
     if (status != CAPU_OK) {
         return status;
     }
-    status = copy_places(guide, plan, error);
-    if (status != CAPU_OK) {
-        goto finish;
-    }
     for (uint32_t t = 0; t < guide->tensor_count; t++) {
         guide->tensors[t].hint_reason = hint_reason_of(trace_index, t);
     }
-    compiler.program = &program;
-    guide->items = own_array(guide, program.count, sizeof(*guide->items));
+    guide->items = own_array(guide, program->count, sizeof(*guide->items));
     compiler.holder = array(guide->page_count, sizeof(*compiler.holder));
     compiler.is_resident = array(guide->tensor_count, sizeof(*compiler.is_resident));
     compiler.copies = array(guide->tensor_count, sizeof(*compiler.copies));
     compiler.uses = array(guide->tensor_count, sizeof(*compiler.uses));
     compiler.stamp = array(guide->tensor_count, sizeof(*compiler.stamp));
-    compiler.next = array(program.count, sizeof(*compiler.next));
+    compiler.next = array(program->count, sizeof(*compiler.next));
     compiler.is_written = array(guide->tensor_count, sizeof(*compiler.is_written));
     status = CAPU_NO_HOST_MEMORY;
     if (compiler.next != NULL && compiler.is_written != NULL && guide->items != NULL &&
@@ -623,8 +619,6 @@ capu_status guide_compile(struct guide *guide, const struct trace_index *trace_i
     free(compiler.copies);
     free(compiler.is_resident);
     free(compiler.holder);
-finish:
-    program_finish(&program);
     return status;
 }
 

@@ -25,6 +25,8 @@
 #include "policy/model/trace_index.h"
 #include "runtime/iteration/record.h"
 
+struct program;
+
 /* A stretch of one of the guide's arrays. */
 struct guide_part {
     uint32_t first;
@@ -117,11 +119,10 @@ void guide_destroy(struct guide *guide);
 /* Another guide for the same iteration. Pre: no plan has been filled in. NO_HOST_MEMORY. */
 capu_status guide_copy(const struct guide *guide, struct guide **out);
 
-/* Fills in what the plan does. `index` is of the trace that was built of the same record, for a
-   plan. Errors: INVALID (not a plan of it, or one that places only some
-   tensors), NO_HOST_MEMORY, TOO_LARGE. */
-capu_status guide_compile(struct guide *guide, const struct trace_index *index,
-                          const struct plan *plan, struct error_text *error);
+/* Fills in what the plan of the program does. Its trace was built of the same record, for a plan.
+   Errors: INVALID (the plan places only some tensors), NO_HOST_MEMORY, TOO_LARGE. */
+capu_status guide_compile(struct guide *guide, const struct program *program,
+                          struct error_text *error);
 
 /* Whether a tensor of the guide begins there. */
 bool guide_has_tensor(const struct guide *guide, const void *address);

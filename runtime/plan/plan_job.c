@@ -44,14 +44,14 @@ static uint64_t block_bytes(struct plan_job *job, const struct plan *plan)
 }
 
 /* Fills in what the plan does, and how long that takes. */
-static capu_status compile(struct plan_job *job, const struct plan *plan,
+static capu_status compile(struct plan_job *job, const struct program *program,
                            const struct machine *machine, const struct timeline *timeline,
                            struct plan_entry *entry)
 {
-    capu_status status = guide_compile(entry->guide, job->trace_index, plan, &job->error);
+    capu_status status = guide_compile(entry->guide, program, &job->error);
 
     if (status == CAPU_OK && job->wants_text) {
-        status = plan_write(plan, &entry->text, &job->error);
+        status = plan_write(program->plan, &entry->text, &job->error);
     }
     entry->feedback.link.d2h_bytes_per_s = machine->d2h_bytes_per_s;
     entry->feedback.link.h2d_bytes_per_s = machine->h2d_bytes_per_s;
@@ -72,32 +72,32 @@ static bool is_better(const struct plan_job *job, const struct plan *plan, uint6
 }
 
 /* The rates that a plan is timed with. */
-static capu_status choose_rates(struct plan_job *job, const struct plan *plan,
+static capu_status choose_rates(struct plan_job *job, const struct program *program,
                                 struct machine *machine)
 {
     if (!duplex_matters(&job->duplex, &job->trace.machine)) {
         *machine = job->machine;
         return CAPU_OK;
     }
-    return duplex_rates(job->trace_index, plan, &job->trace.machine, &job->duplex, machine,
-                        &job->error);
+    return duplex_rates(program, &job->trace.machine, &job->duplex, machine, &job->error);
 }
 
 /* Hands a plan over if it is better than the one before it. */
-static capu_status hand_over(struct plan_job *job, const struct plan *plan)
+static capu_status hand_over(struct plan_job *job, const struct program *program)
 {
+    const struct plan *plan = program->plan;
     struct timeline timeline = {0};
     struct plan_entry *entry = NULL;
     struct machine machine;
-    capu_status status = choose_rates(job, plan, &machine);
+    capu_status status = choose_rates(job, program, &machine);
 
     if (status == CAPU_OK) {
-        status = timeline_init(&timeline, job->trace_index, plan, &machine, false, &job->error);
+        status = timeline_of(&timeline, program, &machine, false, &job->error);
     }
     if (status == CAPU_OK && is_better(job, plan, timeline.iteration_ns)) {
         status = plan_entry_copy(job->entry, &entry);
         if (status == CAPU_OK) {
-            status = compile(job, plan, &machine, &timeline, entry);
+            status = compile(job, program, &machine, &timeline, entry);
         }
         if (status == CAPU_OK) {
             job->found_ns = timeline.iteration_ns;
@@ -113,26 +113,26 @@ static capu_status hand_over(struct plan_job *job, const struct plan *plan)
 
 /* A better plan while the planner goes on. One that cannot be handed over costs nothing: the
    planner's result is still to come. */
-static void take_stage(void *user, const struct plan *plan, uint64_t predicted_ns)
+static void take_stage(void *user, const struct program *program, uint64_t predicted_ns)
 {
     struct plan_job *job = user;
 
-    if (is_better(job, plan, predicted_ns + job->found_ns / STAGE_GAIN) &&
-        block_bytes(job, plan) <= job->host_bytes) {
-        hand_over(job, plan);
+    if (is_better(job, program->plan, predicted_ns + job->found_ns / STAGE_GAIN) &&
+        block_bytes(job, program->plan) <= job->host_bytes) {
+        hand_over(job, program);
     }
 }
 
 /* A placed plan, or if none was found, one whose tensors have no pages of their own. */
 static capu_status run_planner(struct plan_job *job, struct planner_request *request,
-                               struct plan *plan)
+                               struct plan *plan, struct program *program)
 {
-    capu_status status = planner_run(job->planner, request, plan, &job->error);
+    capu_status status = planner_run_program(job->planner, request, plan, program, &job->error);
 
     if (status == CAPU_UNSUPPORTED && request->place && job->places != PLACES_REQUIRED &&
         !job->has_placed && !should_stop(job)) {
         request->place = false;
-        status = planner_run(job->planner, request, plan, &job->error);
+        status = planner_run_program(job->planner, request, plan, program, &job->error);
     }
     return status;
 }
@@ -158,8 +158,9 @@ static capu_status make_plan(struct plan_job *job, capu_effort effort)
     };
 
     for (int round = 0; round < HOST_ROUNDS; round++) {
-        struct plan plan = {0};
-        capu_status status = run_planner(job, &request, &plan);
+        struct plan plan;
+        struct program program;
+        capu_status status = run_planner(job, &request, &plan, &program);
         uint64_t bytes;
 
         if (status != CAPU_OK) {
@@ -167,11 +168,13 @@ static capu_status make_plan(struct plan_job *job, capu_effort effort)
         }
         bytes = block_bytes(job, &plan);
         if (bytes <= job->host_bytes) {
-            status = hand_over(job, &plan);
-            plan_finish(&plan);
+            status = hand_over(job, &program);
+        }
+        program_finish(&program);
+        plan_finish(&plan);
+        if (bytes <= job->host_bytes) {
             return status;
         }
-        plan_finish(&plan);
         if (request.preserve == PRESERVE_UNREAD) {
             request.preserve = PRESERVE_NOTHING;
             continue;

@@ -33,7 +33,6 @@ static void fill_plan(struct plan *plan, const struct hand_action *actions, size
         ck_assert_msg(place_plan(trace_index, NULL, plan, &result, &error) == CAPU_OK, "%s",
                       error.text);
     }
-    ck_assert_msg(validate_plan(trace_index, plan, &error) == CAPU_OK, "%s", error.text);
 }
 
 const struct record *hand_plan_record(const capu_context *context)
@@ -62,6 +61,7 @@ uint64_t hand_plan_give(struct rig *rig, const void *any, const struct hand_acti
     struct trace trace;
     struct trace_index trace_index;
     struct timeline timeline;
+    struct program program;
     struct plan plan;
     struct plan_entry *entry;
     uint64_t ns;
@@ -75,10 +75,11 @@ uint64_t hand_plan_give(struct rig *rig, const void *any, const struct hand_acti
     ck_assert_int_eq(trace_record_build(&context->records, record, true, &trace, &error), CAPU_OK);
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, RIG_PAGE, &error), CAPU_OK);
     fill_plan(&plan, actions, count, budget_bytes, is_placed, &trace_index);
-    ck_assert_int_eq(timeline_init(&timeline, &trace_index, &plan, NULL, false, &error), CAPU_OK);
-    ck_assert_int_eq(plan_entry_create(record, &entry), CAPU_OK);
-    ck_assert_msg(guide_compile(entry->guide, &trace_index, &plan, &error) == CAPU_OK, "%s",
+    ck_assert_msg(validate_program(&program, &trace_index, &plan, &error) == CAPU_OK, "%s",
                   error.text);
+    ck_assert_int_eq(timeline_of(&timeline, &program, NULL, false, &error), CAPU_OK);
+    ck_assert_int_eq(plan_entry_create(record, &entry), CAPU_OK);
+    ck_assert_msg(guide_compile(entry->guide, &program, &error) == CAPU_OK, "%s", error.text);
     ns = timeline.iteration_ns;
     entry->budget_bytes = budget_bytes;
     entry->feedback.predicted_ns = ns;
@@ -88,6 +89,7 @@ uint64_t hand_plan_give(struct rig *rig, const void *any, const struct hand_acti
     entry->feedback.round = 100; /* it is not made anew */
     ck_assert(label_records_add_plan(&context->plans.labels, label, entry, NULL, UINT64_MAX));
     timeline_finish(&timeline);
+    program_finish(&program);
     plan_finish(&plan);
     trace_index_finish(&trace_index);
     trace_finish(&trace);

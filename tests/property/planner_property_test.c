@@ -102,15 +102,15 @@ static void working(void *user, uint64_t work_left)
 }
 
 /* A reported plan is as good as a returned one. */
-static void improved(void *user, const struct plan *plan, uint64_t predicted_ns)
+static void improved(void *user, const struct program *program, uint64_t predicted_ns)
 {
     struct error_text error = {""};
     uint64_t ns;
 
     (void)user;
     ck_assert_uint_lt(predicted_ns, reports.last_ns);
-    ck_assert_msg(validate_plan(&trace_index, plan, &error) == CAPU_OK, "%s", error.text);
-    ck_assert_int_eq(timeline_time(&trace_index, plan, &trace.machine, 0, &ns), CAPU_OK);
+    ck_assert_msg(validate_plan(&trace_index, program->plan, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_int_eq(timeline_time(program, &trace.machine, 0, &ns), CAPU_OK);
     ck_assert_uint_le(ns, predicted_ns);
     reports.last_ns = predicted_ns;
     reports.count++;

@@ -122,14 +122,14 @@ static void show_work(void *user, uint64_t work_left)
 
 /* With --progress a line per better plan, also where standard error is a pipe or a file; else the
    best one is part of the line of progress. */
-static void show_improvement(void *user, const struct plan *plan, uint64_t predicted_ns)
+static void show_improvement(void *user, const struct program *program, uint64_t predicted_ns)
 {
     const struct watch *watch = user;
     double over =
         watch->ideal_ns > 0 ? 100.0 * ((double)predicted_ns / (double)watch->ideal_ns - 1.0) : 0.0;
     char text[32];
 
-    (void)plan;
+    (void)program;
     if (!watch->with_lines) {
         progress_note("best so far %.2f %% over the ideal", over);
         return;
@@ -311,6 +311,7 @@ static int plan_and_write(const struct settings *settings, const struct subject 
     struct error_text error = {""};
     struct timeline timeline = {0};
     struct string_buffer text = {0};
+    struct program program;
     struct plan plan = {0};
     capu_status status;
     double seconds;
@@ -326,13 +327,13 @@ static int plan_and_write(const struct settings *settings, const struct subject 
         (void)progress_end();
         return code;
     }
-    status = planner_run(settings->arguments.planner, &request, &plan, &error);
+    status = planner_run_program(settings->arguments.planner, &request, &plan, &program, &error);
     seconds = progress_seconds();
     is_stopped = progress_end();
     if (status == CAPU_OK) {
-        status = timeline_init(&timeline, &subject->trace_index, &plan, &subject->machine, false,
-                               &error);
+        status = timeline_of(&timeline, &program, &subject->machine, false, &error);
     }
+    program_finish(&program);
     if (status == CAPU_OK && settings->writes_plan) {
         status = plan_write(&plan, &text, &error);
     }

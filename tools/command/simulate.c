@@ -92,10 +92,12 @@ static int simulate(const struct settings *settings, struct subject *subject,
 {
     char text[PRINTABLE_BYTES];
     struct error_text error = {""};
+    struct program program;
     struct timeline timeline;
+    capu_status status;
     int code = EXIT_FINE;
 
-    if (validate_plan(&subject->trace_index, plan, &error) != CAPU_OK) {
+    if (validate_program(&program, &subject->trace_index, plan, &error) != CAPU_OK) {
         if (settings->arguments.as_json) {
             (void)output_json(
                 stdout, json_pack("{s:b,s:s}", "valid", 0, "error", printable(error.text, text)));
@@ -103,8 +105,9 @@ static int simulate(const struct settings *settings, struct subject *subject,
         say("not valid: %s", error.text);
         return EXIT_USAGE;
     }
-    if (timeline_init(&timeline, &subject->trace_index, plan, &subject->machine, false, &error) !=
-        CAPU_OK) {
+    status = timeline_of(&timeline, &program, &subject->machine, false, &error);
+    program_finish(&program);
+    if (status != CAPU_OK) {
         say_error(&error);
         return EXIT_USAGE;
     }

@@ -460,13 +460,15 @@ static capu_status measure_present(struct advising *advising, struct error_text 
                                       .effort = advising->effort,
                                       .should_stop = progress_should_stop};
     struct timeline timeline;
+    struct program program;
     struct plan plan;
-    capu_status status = planner_run(&planners[0], &request, &plan, error);
+    capu_status status = planner_run_program(&planners[0], &request, &plan, &program, error);
 
     if (status != CAPU_OK) {
         return status;
     }
-    status = timeline_init(&timeline, &subject->trace_index, &plan, &subject->machine, true, error);
+    status = timeline_of(&timeline, &program, &subject->machine, true, error);
+    program_finish(&program);
     plan_finish(&plan);
     if (status == CAPU_OK) {
         advising->list->iteration_ns = timeline.iteration_ns;

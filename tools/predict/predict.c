@@ -14,11 +14,13 @@ capu_status predict_iteration(const struct planner *planner, const struct trace_
                                       .host_bytes = UINT64_MAX,
                                       .effort = effort,
                                       .should_stop = progress_should_stop};
+    struct program program;
     struct plan plan;
-    capu_status status = planner_run(planner, &request, &plan, error);
+    capu_status status = planner_run_program(planner, &request, &plan, &program, error);
 
     if (status == CAPU_OK) {
-        status = timeline_time(trace_index, &plan, machine, 0, ns);
+        status = timeline_time(&program, machine, 0, ns);
+        program_finish(&program);
         plan_finish(&plan);
     }
     return status;

@@ -1,8 +1,6 @@
 /* The view of a plan: the simulation's record of its fourth iteration becomes events. */
 #include "tools/view/view_events.h"
 
-#include "policy/model/placement.h"
-#include "policy/model/program.h"
 #include "policy/model/timeline.h"
 
 #include <stdlib.h>
@@ -192,11 +190,10 @@ static capu_status translate_all(struct translation *translation)
     return status;
 }
 
-static bool is_pooled(const struct trace_index *trace_index, const struct plan *plan,
-                      const struct placement *placement, uint32_t tensor)
+static bool is_pooled(const struct program *program, uint32_t tensor)
 {
-    return trace_index->rounded[tensor] > 0 &&
-           (plan->place_count == 0 || placement_count(placement, tensor) > 0);
+    return program->trace_index->rounded[tensor] > 0 &&
+           (program->plan->place_count == 0 || placement_count(&program->placement, tensor) > 0);
 }
 
 static int64_t after(uint64_t ns, uint64_t begin_ns)
@@ -222,10 +219,10 @@ static void describe_copies(struct view_start *start, const struct clock_tensor 
 }
 
 /* Where the tensors are at the beginning, and which pages they use. */
-static capu_status describe_start(struct view_events *events, const struct plan *plan,
-                                  const struct timeline *timeline, const struct program *program,
-                                  const struct placement *placement)
+static capu_status describe_start(struct view_events *events, const struct timeline *timeline,
+                                  const struct program *program)
 {
+    const struct plan *plan = program->plan;
     const struct trace *trace = events->trace_index->trace;
 
     events->starts = calloc((size_t)trace->tensor_count + 1, sizeof(*events->starts));
@@ -239,7 +236,7 @@ static capu_status describe_start(struct view_events *events, const struct plan 
 
         events->starts[t].is_on_host = program->starts_on_host[t];
         events->starts[t].is_on_device = is_here && !program->starts_on_host[t];
-        if (is_pooled(events->trace_index, plan, placement, t)) {
+        if (is_pooled(program, t)) {
             events->held_bytes[t] = events->trace_index->rounded[t];
             describe_copies(&events->starts[t], &timeline->at_begin[t], timeline->begin_ns);
         }
@@ -258,29 +255,16 @@ static capu_status describe_start(struct view_events *events, const struct plan 
     return CAPU_OK;
 }
 
-static capu_status collect(struct view_events *events, const struct plan *plan,
-                           const struct timeline *timeline, struct error_text *error)
+static capu_status collect(struct view_events *events, const struct program *program,
+                           const struct timeline *timeline)
 {
     struct translation translation = {.trace_index = events->trace_index,
                                       .trace = events->trace_index->trace,
                                       .timeline = timeline,
                                       .events = events};
-    struct program program = {0};
-    struct placement placement = {0};
-    capu_status status = program_init(&program, events->trace_index, plan, error);
+    capu_status status = describe_start(events, timeline, program);
 
-    if (status == CAPU_OK) {
-        status = placement_init(&placement, events->trace_index, plan, error);
-    }
-    if (status == CAPU_OK) {
-        status = describe_start(events, plan, timeline, &program, &placement);
-    }
-    if (status == CAPU_OK) {
-        status = translate_all(&translation);
-    }
-    placement_finish(&placement);
-    program_finish(&program);
-    return status;
+    return status == CAPU_OK ? translate_all(&translation) : status;
 }
 
 capu_status view_of_plan(struct view *view, const struct trace_index *trace_index,
@@ -289,16 +273,18 @@ capu_status view_of_plan(struct view *view, const struct trace_index *trace_inde
 {
     struct view_events events = {.trace_index = trace_index, .fixed_bytes = plan->fixed_bytes};
     const struct machine *link = machine != NULL ? machine : &trace_index->trace->machine;
-    struct timeline timeline;
-    capu_status status;
+    struct timeline timeline = {0};
+    struct program program;
+    capu_status status = program_init(&program, trace_index, plan, error);
 
     *view = (struct view){0};
-    status = timeline_init(&timeline, trace_index, plan, machine, true, error);
-    if (status != CAPU_OK) {
-        return status;
+    if (status == CAPU_OK) {
+        status = timeline_of(&timeline, &program, machine, true, error);
     }
-    events.time_ns = timeline.iteration_ns;
-    status = collect(&events, plan, &timeline, error);
+    if (status == CAPU_OK) {
+        events.time_ns = timeline.iteration_ns;
+        status = collect(&events, &program, &timeline);
+    }
     if (status == CAPU_OK) {
         status = view_build(view, &events, error);
     }
@@ -316,5 +302,6 @@ capu_status view_of_plan(struct view *view, const struct trace_index *trace_inde
     free(events.events);
     free(events.places);
     timeline_finish(&timeline);
+    program_finish(&program);
     return status;
 }

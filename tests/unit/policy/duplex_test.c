@@ -30,8 +30,11 @@ static void tear_down(void)
 
 static void find(const struct duplex *duplex)
 {
-    ck_assert_int_eq(duplex_rates(&trace_index, &plan, &trace.machine, duplex, &machine, &error),
-                     CAPU_OK);
+    struct program program;
+
+    ck_assert_int_eq(program_init(&program, &trace_index, &plan, &error), CAPU_OK);
+    ck_assert_int_eq(duplex_rates(&program, &trace.machine, duplex, &machine, &error), CAPU_OK);
+    program_finish(&program);
 }
 
 /* Each comes back and leaves again around its op. */

@@ -293,10 +293,12 @@ enum { GAP_FORWARD_W = 0, GAP_BORDER_W = 1 };
 
 static uint64_t iteration_ns(void)
 {
+    struct program program;
     uint64_t ns;
 
-    ck_assert_int_eq(validate_plan(&trace_index, &plan, NULL), CAPU_OK);
-    ck_assert_int_eq(timeline_time(&trace_index, &plan, &trace.machine, 0, &ns), CAPU_OK);
+    ck_assert_int_eq(validate_program(&program, &trace_index, &plan, NULL), CAPU_OK);
+    ck_assert_int_eq(timeline_time(&program, &trace.machine, 0, &ns), CAPU_OK);
+    program_finish(&program);
     return ns;
 }
 

@@ -262,6 +262,7 @@ START_TEST(pages_are_kept_over_the_border)
     static const uint32_t lines[][3] = {{0, 5, 1}, {0, 2, 1}, {1, 0, 1}, {2, 99, 1},
                                         {3, 0, 2}, {4, 5, 1}, {9, 0, 1}};
     struct placement placement;
+    struct program program;
     struct placer *placer;
     struct plan kept;
 
@@ -274,7 +275,9 @@ START_TEST(pages_are_kept_over_the_border)
         ck_assert_int_eq(plan_add_run(&kept, lines[i][1], lines[i][2]), CAPU_OK);
     }
     ck_assert_int_eq(placer_create(&trace_index, NULL, &kept, &placer, &error), CAPU_OK);
-    ck_assert_int_eq(placer_run(placer, &plan, &result, &error), CAPU_OK);
+    ck_assert_int_eq(program_init(&program, &trace_index, &plan, &error), CAPU_OK);
+    ck_assert_int_eq(placer_run(placer, &plan, &program, &result, &error), CAPU_OK);
+    program_finish(&program);
     ck_assert_msg(validate_plan(&trace_index, &plan, &error) == CAPU_OK, "%s", error.text);
     ck_assert_uint_eq(plan.place_count, 5);
     ck_assert_int_eq(placement_init(&placement, &trace_index, &plan, &error), CAPU_OK);

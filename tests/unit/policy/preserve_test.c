@@ -40,13 +40,22 @@ static void teardown(void)
     "{\"type\":\"place\",\"tensor\":" #tensor ",\"pages\":[[" #page ",1]]}\n"
 #define PLACES(e) PLACE(0, 0) PLACE(1, 1) PLACE(2, 2) PLACE(3, 3) PLACE(4, 4) PLACE(5, e)
 
+static void preserve(const uint32_t *freed, enum preserve what)
+{
+    struct program program;
+
+    ck_assert_int_eq(program_init(&program, &trace_index, &plan, &error), CAPU_OK);
+    ck_assert_int_eq(preserve_contents(&program, freed, what, &plan), CAPU_OK);
+    program_finish(&program);
+}
+
 static void preserve_in(const char *lines, const uint32_t *freed, enum preserve what)
 {
     read_trace(&trace, TRACE);
     read_plan(&plan, lines);
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, 500, &error), CAPU_OK);
     ck_assert_msg(validate_plan(&trace_index, &plan, &error) == CAPU_OK, "%s", error.text);
-    ck_assert_int_eq(preserve_contents(&trace_index, freed, what, &plan), CAPU_OK);
+    preserve(freed, what);
     ck_assert_msg(validate_plan(&trace_index, &plan, &error) == CAPU_OK, "%s", error.text);
 }
 
@@ -129,7 +138,7 @@ START_TEST(a_newer_output_prevents_a_replay)
                                OP_LINE("make e", 100, "[1]", "[2]", "[]", "true") END_LINE(3, 3));
     read_plan(&plan, PLAN_LINE(1000, PAGE) PLACE(0, 0) PLACE(1, 1) PLACE(2, 0));
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, 500, &error), CAPU_OK);
-    ck_assert_int_eq(preserve_contents(&trace_index, NULL, PRESERVE_ALL, &plan), CAPU_OK);
+    preserve(NULL, PRESERVE_ALL);
     ck_assert_uint_eq(plan.action_count, 1);
     ck_assert_uint_eq(plan.actions[0].kind, ACTION_SAVE);
     ck_assert_uint_eq(plan.actions[0].tensor, 0);
@@ -167,7 +176,7 @@ START_TEST(what_a_replay_makes_for_nothing_is_preserved)
                          RECOMPUTE(2, REPLAY(0, "[0]")) PLACE(0, 0) PLACE(1, 1) PLACE(2, 2));
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, 500, &error), CAPU_OK);
     ck_assert_msg(validate_plan(&trace_index, &plan, &error) == CAPU_OK, "%s", error.text);
-    ck_assert_int_eq(preserve_contents(&trace_index, NULL, PRESERVE_ALL, &plan), CAPU_OK);
+    preserve(NULL, PRESERVE_ALL);
     ck_assert_msg(validate_plan(&trace_index, &plan, &error) == CAPU_OK, "%s", error.text);
     ck_assert_uint_eq(plan.actions[0].kind, ACTION_EVICT);
     ck_assert_uint_eq(plan.actions[1].kind, ACTION_DROP);

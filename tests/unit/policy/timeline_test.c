@@ -83,17 +83,18 @@ START_TEST(coupled_layers_wait_for_the_copies_before_the_last)
         .d2h_bytes_per_s = 200000000, .h2d_bytes_per_s = 200000000, .copy_latency_ns = 10};
     const uint8_t every_op[] = {1, 1, 1, 1};
     const uint8_t outer[] = {1, 0, 0, 1};
+    struct program program;
     struct timeline other;
 
     simulate(CHAIN_TRACE, PLAN_LINE(5000, "") AFTER("save", 1, 0));
-    ck_assert_int_eq(timeline_init(&other, &trace_index, &plan, &machine, false, NULL), CAPU_OK);
+    ck_assert_int_eq(program_init(&program, &trace_index, &plan, NULL), CAPU_OK);
+    ck_assert_int_eq(timeline_of(&other, &program, &machine, false, NULL), CAPU_OK);
     ck_assert_uint_eq(other.iteration_ns, 9000);
-    ck_assert_int_eq(timeline_init_coupled(&other, &trace_index, &plan, &machine, every_op, NULL),
-                     CAPU_OK);
+    ck_assert_int_eq(timeline_of_coupled(&other, &program, &machine, every_op, NULL), CAPU_OK);
     ck_assert_uint_eq(other.iteration_ns, 12010);
-    ck_assert_int_eq(timeline_init_coupled(&other, &trace_index, &plan, &machine, outer, NULL),
-                     CAPU_OK);
+    ck_assert_int_eq(timeline_of_coupled(&other, &program, &machine, outer, NULL), CAPU_OK);
     ck_assert_uint_eq(other.iteration_ns, 9000);
+    program_finish(&program);
 }
 END_TEST
 
