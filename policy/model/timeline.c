@@ -1,19 +1,18 @@
 /*
- * The execution model over four iterations. Versions are tracked only to know which host copies are
- * current: evicting a tensor with a current host copy takes no time. Linear in the items of the
- * program.
+ * The execution model over four iterations: a visitor of the walk over the program, which knows
+ * what takes memory and what is copied. Linear in the items of the program.
  */
 #include "policy/model/timeline.h"
 
 #include "base/assert.h"
 
+#include "policy/model/program_walk.h"
 #include "policy/model/validate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define ITERATIONS 4
-#define NO_VERSION UINT32_MAX
 
 struct run {
     const struct program *program;
@@ -22,8 +21,9 @@ struct run {
     const struct plan *plan;
     const struct placement *placement;
     struct clock clock;
-    uint32_t *device; /* per tensor: version, or NO_VERSION */
-    uint32_t *host;
+    struct program_walk walk;
+    uint64_t alloc_ns;     /* of the item at hand: when the memory that it takes is usable */
+    bool has_copied;       /* the item at hand has made a copy to the host */
     uint64_t *page_usable; /* per page: from when; placed plans only */
     uint64_t held;
     uint64_t cutoff_ns; /* 0: none */
@@ -63,7 +63,6 @@ static uint64_t allocate(struct run *run, uint32_t tensor)
 
 static capu_status give_back(struct run *run, uint32_t tensor, uint64_t usable_ns)
 {
-    run->device[tensor] = NO_VERSION;
     if (!is_pooled(run, tensor)) {
         return CAPU_OK;
     }
@@ -97,143 +96,100 @@ static void start_layer(struct run *run)
     run->copies_ns = clock->d2h > clock->h2d ? clock->d2h : clock->h2d;
 }
 
-static void run_op(struct run *run, const struct item *item)
+static capu_status take(void *user, const struct item *item, uint32_t tensor)
 {
-    const struct trace_op *op = &run->trace->ops[item->subject];
-    const uint32_t *operands = run->trace->operands + op->first;
-    const uint32_t *versions = run->trace_index->version + op->first;
-    uint64_t alloc_ns = 0;
+    struct run *run = user;
+    uint64_t usable = allocate(run, tensor);
 
-    if (run->layer_starts != NULL && run->layer_starts[item->subject] != 0) {
-        start_layer(run);
-    }
-    for (uint32_t i = op->read_count; i < trace_operand_count(op); i++) {
-        uint32_t tensor = operands[i];
-
-        if (run->device[tensor] == NO_VERSION) {
-            uint64_t usable = allocate(run, tensor);
-
-            alloc_ns = usable > alloc_ns ? usable : alloc_ns;
-            run->clock.tensors[tensor].is_fresh = true;
-        }
-        run->device[tensor] = versions[i] + (i >= op->read_count + op->write_count);
-        if (run->host[tensor] != NO_VERSION && run->host[tensor] < run->device[tensor]) {
-            run->host[tensor] = NO_VERSION;
-        }
-    }
-    record(run, item, ENGINE_COMPUTE, clock_op(&run->clock, run->trace, item->subject, alloc_ns));
-    if (run->is_last && item->kind == ACTION_REPLAY) {
-        run->timeline->replay_ns += op->ns;
-    }
+    run->alloc_ns = usable > run->alloc_ns ? usable : run->alloc_ns;
+    run->clock.tensors[tensor].is_fresh = item_is_run(item);
+    return CAPU_OK;
 }
 
-/* A copy to the host where there is none as new. False: nothing was to be done. */
-static bool copy_out(struct run *run, const struct item *item)
+static capu_status copy_out(void *user, const struct item *item, uint32_t tensor)
 {
-    uint32_t tensor = item->subject;
-    struct clock_span span;
+    struct run *run = user;
+    struct clock_span span = item->kind == ACTION_SAVE ? clock_save(&run->clock, tensor)
+                                                       : clock_evict(&run->clock, tensor);
 
-    if (run->host[tensor] != NO_VERSION && run->host[tensor] >= run->device[tensor]) {
-        return false;
-    }
-    run->host[tensor] = run->device[tensor];
-    span = item->kind == ACTION_SAVE ? clock_save(&run->clock, tensor)
-                                     : clock_evict(&run->clock, tensor);
     record(run, item, ENGINE_D2H, span);
+    run->has_copied = true;
     if (run->is_last) {
         run->timeline->evicted_bytes += run->trace->tensors[tensor].bytes;
     }
-    return true;
+    return CAPU_OK;
 }
 
-static void prefetch(struct run *run, const struct item *item)
+static capu_status give(void *user, const struct item *item, uint32_t tensor)
 {
-    uint32_t tensor = item->subject;
-    uint64_t alloc_ns = allocate(run, tensor);
-
-    run->device[tensor] = run->host[tensor];
-    record(run, item, ENGINE_H2D, clock_prefetch(&run->clock, tensor, alloc_ns));
-    if (run->is_last) {
-        run->timeline->prefetched_bytes += run->trace->tensors[tensor].bytes;
-    }
-}
-
-static capu_status run_item(struct run *run, const struct item *item)
-{
-    uint32_t tensor = item->subject;
+    struct run *run = user;
     uint64_t usable;
 
-    switch ((enum action_kind)item->kind) {
-    case ACTION_OP:
-    case ACTION_REPLAY:
-        run_op(run, item);
-        return CAPU_OK;
-    case ACTION_PREFETCH:
-        prefetch(run, item);
-        return CAPU_OK;
-    case ACTION_SAVE:
-        copy_out(run, item);
-        return CAPU_OK;
-    case ACTION_EVICT:
-        if (copy_out(run, item)) {
-            return give_back(run, tensor, run->clock.tensors[tensor].host);
-        }
-        usable = clock_usable(&run->clock, tensor);
-        break;
-    case ACTION_RELEASE:
-        run->host[tensor] = NO_VERSION;
-        if (run->device[tensor] == NO_VERSION) {
-            return CAPU_OK;
-        }
-        usable = clock_usable(&run->clock, tensor);
-        break;
-    case ACTION_DROP:
-    default:
-        usable = clock_usable(&run->clock, tensor);
-        break;
+    if (run->has_copied) {
+        return give_back(run, tensor, run->clock.tensors[tensor].host);
     }
+    usable = clock_usable(&run->clock, tensor);
     record(run, item, ENGINE_NONE,
            (struct clock_span){.start = usable, .end = usable, .idle_from = usable});
     return give_back(run, tensor, usable);
 }
 
-/* The final versions of one iteration are the first of the next. */
-static void turn_over(struct run *run)
-{
-    for (uint32_t t = 0; t < run->trace->tensor_count; t++) {
-        uint32_t newest = run->trace_index->final_version[t];
+static const struct program_visitor visitor = {.take = take, .copy_out = copy_out, .give = give};
 
-        if (run->trace->tensors[t].persistent) {
-            run->device[t] = run->device[t] == newest ? 0 : NO_VERSION;
-            run->host[t] = run->host[t] == newest ? 0 : NO_VERSION;
+/* What takes the time of an engine after its memory has been taken: an op, or a copy back. */
+static void occupy(struct run *run, const struct item *item)
+{
+    struct timeline *timeline = run->timeline;
+    uint32_t subject = item->subject;
+
+    if (item_is_run(item)) {
+        record(run, item, ENGINE_COMPUTE,
+               clock_op(&run->clock, run->trace, subject, run->alloc_ns));
+        if (run->is_last && item->kind == ACTION_REPLAY) {
+            timeline->replay_ns += run->trace->ops[subject].ns;
+        }
+    } else if (item->kind == ACTION_PREFETCH) {
+        record(run, item, ENGINE_H2D, clock_prefetch(&run->clock, subject, run->alloc_ns));
+        if (run->is_last) {
+            timeline->prefetched_bytes += run->trace->tensors[subject].bytes;
         }
     }
 }
 
+static capu_status run_item(struct run *run, const struct item *item)
+{
+    capu_status status;
+
+    if (run->layer_starts != NULL && item_is_run(item) && run->layer_starts[item->subject] != 0) {
+        start_layer(run);
+    }
+    run->alloc_ns = 0;
+    run->has_copied = false;
+    status = program_walk_item(&run->walk, &visitor, run, item);
+    occupy(run, item);
+    return status;
+}
+
 static capu_status run_init(struct run *run, const struct machine *machine)
 {
-    size_t tensors = (size_t)run->trace->tensor_count + 1;
     const struct plan *plan = run->plan;
     capu_status status = clock_init(&run->clock, run->trace, machine);
 
+    if (status == CAPU_OK) {
+        status = program_walk_init(&run->walk, run->program);
+    }
     if (status != CAPU_OK) {
         return status;
     }
-    run->device = malloc(tensors * sizeof(*run->device));
-    run->host = malloc(tensors * sizeof(*run->host));
     run->page_usable = calloc((size_t)run->placement->page_count + 1, sizeof(*run->page_usable));
-    if (run->device == NULL || run->host == NULL || run->page_usable == NULL) {
+    if (run->page_usable == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
     run->held = plan->fixed_bytes;
     for (uint32_t t = 0; t < run->trace->tensor_count; t++) {
-        bool on_host = run->program->starts_on_host[t];
-        bool is_persistent = run->trace->tensors[t].persistent;
-
-        run->device[t] = is_persistent && !on_host ? 0 : NO_VERSION;
-        run->host[t] = on_host ? 0 : NO_VERSION;
-        run->held +=
-            is_persistent && !on_host && is_pooled(run, t) ? run->trace_index->rounded[t] : 0;
+        run->held += program_walk_is_resident(&run->walk, t) && is_pooled(run, t)
+                         ? run->trace_index->rounded[t]
+                         : 0;
     }
     run->timeline->peak_bytes = run->held;
     clock_reset(&run->clock, plan->budget_bytes - run->held);
@@ -242,8 +198,7 @@ static capu_status run_init(struct run *run, const struct machine *machine)
 
 static void run_finish(struct run *run)
 {
-    free(run->device);
-    free(run->host);
+    program_walk_finish(&run->walk);
     free(run->page_usable);
     clock_finish(&run->clock);
 }
@@ -267,7 +222,7 @@ static capu_status run_iterations(struct run *run, struct error_text *error)
                 return error_text_set(error, CAPU_TOO_LARGE, "an iteration beyond 2^62 ns");
             }
         }
-        turn_over(run);
+        program_walk_turn(&run->walk, &visitor, run);
         /* The second iteration begins in nearly the state of all later ones. */
         if (iteration == 1 && run->cutoff_ns > 0 &&
             run->clock.compute - timeline->begin_ns >= run->cutoff_ns + run->cutoff_ns / 256) {

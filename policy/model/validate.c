@@ -1,24 +1,22 @@
 /* The rules of a valid plan, checked item by item in issue order. */
 #include "policy/model/validate.h"
 
-#include "base/assert.h"
+#include "policy/model/program_walk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_VERSION UINT32_MAX
 #define NO_TENSOR UINT32_MAX
 
-struct walk {
+struct check {
     const struct trace_index *trace_index;
     const struct trace *trace;
     const struct plan *plan;
     const struct program *program;
     struct error_text *error;
-    uint32_t *device;  /* per tensor: the version it holds on the device, or NO_VERSION */
-    uint32_t *host;    /* the same of the host copy */
+    struct program_walk walk;
     uint8_t *is_fixed; /* per tensor: counted in fixed_bytes, in no action */
     uint32_t *owner;   /* per page: the tensor that holds it, or NO_TENSOR */
     uint64_t held;     /* bytes of the pool, without fixed_bytes */
@@ -28,10 +26,10 @@ struct walk {
 };
 
 /* "evict at op 12 (conv1): tensor 3 (x) is not resident" */
-static capu_status refuse(const struct walk *walk, const struct item *item, uint32_t tensor,
+static capu_status refuse(const struct check *check, const struct item *item, uint32_t tensor,
                           const char *what)
 {
-    const struct trace *trace = walk->trace;
+    const struct trace *trace = check->trace;
     uint32_t op = item_is_run(item) ? item->subject : item->point;
     char at[48] = "";
 
@@ -39,323 +37,287 @@ static capu_status refuse(const struct walk *walk, const struct item *item, uint
         snprintf(at, sizeof(at), " before op %" PRIu32, item->point);
     }
     return error_text_set(
-        walk->error, CAPU_INVALID, "%s%s %" PRIu32 " (%.80s)%s: tensor %" PRIu32 " (%.80s) %s",
+        check->error, CAPU_INVALID, "%s%s %" PRIu32 " (%.80s)%s: tensor %" PRIu32 " (%.80s) %s",
         action_kind_name((enum action_kind)item->kind), item_is_run(item) ? "" : " at op", op,
         op < trace->op_count ? trace_op_name(trace, op) : "", at, tensor,
         trace_tensor_name(trace, tensor), what);
 }
 
-static capu_status take(struct walk *walk, const struct item *item, uint32_t tensor)
+static capu_status take(void *user, const struct item *item, uint32_t tensor)
 {
-    uint64_t bytes = walk->trace_index->rounded[tensor];
+    struct check *check = user;
+    uint64_t bytes = check->trace_index->rounded[tensor];
 
-    if (walk->is_fixed[tensor]) {
-        walk->fixed_alive += walk->trace->tensors[tensor].bytes;
-        return walk->fixed_alive <= walk->plan->fixed_bytes
+    if (check->is_fixed[tensor]) {
+        check->fixed_alive += check->trace->tensors[tensor].bytes;
+        return check->fixed_alive <= check->plan->fixed_bytes
                    ? CAPU_OK
-                   : refuse(walk, item, tensor, "exceeds fixed_bytes");
+                   : refuse(check, item, tensor, "exceeds fixed_bytes");
     }
-    if (bytes > walk->limit - walk->held) {
-        return refuse(walk, item, tensor, "exceeds the budget");
+    if (bytes > check->limit - check->held) {
+        return refuse(check, item, tensor, "exceeds the budget");
     }
-    walk->held += bytes;
-    for (uint32_t i = 0; i < placement_count(&walk->program->placement, tensor); i++) {
-        uint32_t *owner = &walk->owner[placement_page(&walk->program->placement, tensor, i)];
+    check->held += bytes;
+    for (uint32_t i = 0; i < placement_count(&check->program->placement, tensor); i++) {
+        uint32_t *owner = &check->owner[placement_page(&check->program->placement, tensor, i)];
 
         if (*owner != NO_TENSOR) {
-            return refuse(walk, item, tensor, "takes a page that another tensor holds");
+            return refuse(check, item, tensor, "takes a page that another tensor holds");
         }
         *owner = tensor;
     }
     return CAPU_OK;
 }
 
-static void give_back(struct walk *walk, uint32_t tensor)
+static capu_status give(void *user, const struct item *item, uint32_t tensor)
 {
-    if (walk->is_fixed[tensor]) {
-        walk->fixed_alive -= walk->trace->tensors[tensor].bytes;
-    } else {
-        walk->held -= walk->trace_index->rounded[tensor];
-        for (uint32_t i = 0; i < placement_count(&walk->program->placement, tensor); i++) {
-            walk->owner[placement_page(&walk->program->placement, tensor, i)] = NO_TENSOR;
-        }
-    }
-    walk->device[tensor] = NO_VERSION;
-}
+    struct check *check = user;
 
-static void forget_host(struct walk *walk, uint32_t tensor)
-{
-    if (walk->host[tensor] != NO_VERSION) {
-        walk->host_held -= walk->trace->tensors[tensor].bytes;
-        walk->host[tensor] = NO_VERSION;
-    }
-}
-
-/* A copy to the host, where there is none: one that is there is no older, since writes end it. */
-static capu_status copy_out(struct walk *walk, const struct item *item, uint32_t tensor)
-{
-    if (walk->host[tensor] != NO_VERSION) {
-        ASSERT(walk->host[tensor] >= walk->device[tensor]);
+    (void)item;
+    if (check->is_fixed[tensor]) {
+        check->fixed_alive -= check->trace->tensors[tensor].bytes;
         return CAPU_OK;
     }
-    walk->host_held += walk->trace->tensors[tensor].bytes;
-    walk->host[tensor] = walk->device[tensor];
-    return walk->host_held <= walk->plan->host_bytes
-               ? CAPU_OK
-               : refuse(walk, item, tensor, "exceeds host_bytes");
+    check->held -= check->trace_index->rounded[tensor];
+    for (uint32_t i = 0; i < placement_count(&check->program->placement, tensor); i++) {
+        check->owner[placement_page(&check->program->placement, tensor, i)] = NO_TENSOR;
+    }
+    return CAPU_OK;
 }
 
-static capu_status run_op(struct walk *walk, const struct item *item)
+static capu_status copy_out(void *user, const struct item *item, uint32_t tensor)
 {
-    const struct trace_op *op = &walk->trace->ops[item->subject];
-    const uint32_t *operands = walk->trace->operands + op->first;
-    const uint32_t *versions = walk->trace_index->version + op->first;
-    capu_status status = CAPU_OK;
+    struct check *check = user;
+
+    check->host_held += check->trace->tensors[tensor].bytes;
+    return check->host_held <= check->plan->host_bytes
+               ? CAPU_OK
+               : refuse(check, item, tensor, "exceeds host_bytes");
+}
+
+static void forget(void *user, uint32_t tensor)
+{
+    struct check *check = user;
+
+    check->host_held -= check->trace->tensors[tensor].bytes;
+}
+
+static const struct program_visitor visitor = {
+    .take = take, .copy_out = copy_out, .forget = forget, .give = give};
+
+/* Whether everything is there that an op or a replay needs. */
+static capu_status check_run(const struct check *check, const struct item *item)
+{
+    const struct trace_op *op = &check->trace->ops[item->subject];
+    const uint32_t *operands = check->trace->operands + op->first;
+    const uint32_t *versions = check->trace_index->version + op->first;
 
     for (uint32_t i = 0; i < trace_operand_count(op); i++) {
         bool is_write = i >= op->read_count && i < op->read_count + op->write_count;
 
-        if (!is_write && walk->device[operands[i]] == NO_VERSION) {
-            return refuse(walk, item, operands[i], "is needed and not resident");
+        if (!is_write && !program_walk_is_resident(&check->walk, operands[i])) {
+            return refuse(check, item, operands[i], "is needed and not resident");
         }
-        if (!is_write && walk->device[operands[i]] != versions[i]) {
-            return refuse(walk, item, operands[i], "holds another version than the op saw");
-        }
-    }
-    for (uint32_t i = op->read_count; i < trace_operand_count(op); i++) {
-        uint32_t tensor = operands[i];
-
-        if (walk->device[tensor] == NO_VERSION) {
-            status = take(walk, item, tensor);
-            if (status != CAPU_OK) {
-                return status;
-            }
-        }
-        walk->device[tensor] = versions[i] + (i >= op->read_count + op->write_count);
-        if (walk->host[tensor] != NO_VERSION && walk->host[tensor] < walk->device[tensor]) {
-            forget_host(walk, tensor);
-        }
-    }
-    return status;
-}
-
-static capu_status act(struct walk *walk, const struct item *item)
-{
-    uint32_t tensor = item->subject;
-    capu_status status = CAPU_OK;
-
-    if (item->kind == ACTION_RELEASE) {
-        forget_host(walk, tensor);
-        if (walk->device[tensor] != NO_VERSION) {
-            give_back(walk, tensor);
-        }
-        return CAPU_OK;
-    }
-    if (walk->is_fixed[tensor]) {
-        return refuse(walk, item, tensor, "has no place line and is counted in fixed_bytes");
-    }
-    if (item->kind == ACTION_PREFETCH) {
-        if (walk->device[tensor] != NO_VERSION) {
-            return refuse(walk, item, tensor, "is resident already");
-        }
-        if (walk->host[tensor] == NO_VERSION) {
-            return refuse(walk, item, tensor, "has no host copy");
-        }
-        status = take(walk, item, tensor);
-        walk->device[tensor] = walk->host[tensor];
-        return status;
-    }
-    if (walk->device[tensor] == NO_VERSION) {
-        return refuse(walk, item, tensor, "is not resident");
-    }
-    if (item->kind != ACTION_DROP) {
-        status = copy_out(walk, item, tensor);
-    }
-    if (item->kind != ACTION_SAVE) {
-        give_back(walk, tensor);
-    }
-    return status;
-}
-
-/* The iteration begins: persistent tensors where they start. */
-static capu_status begin(struct walk *walk)
-{
-    static const struct item nowhere = {.kind = ACTION_OP};
-
-    for (uint32_t t = 0; t < walk->trace->tensor_count; t++) {
-        capu_status status;
-
-        if (!walk->trace->tensors[t].persistent) {
-            continue;
-        }
-        if (walk->program->starts_on_host[t]) {
-            walk->host[t] = 0;
-            walk->host_held += walk->trace->tensors[t].bytes;
-            continue;
-        }
-        walk->device[t] = 0;
-        status = take(walk, &nowhere, t);
-        if (status != CAPU_OK) {
-            return error_text_set(walk->error, status,
-                                  "at the start: tensor %" PRIu32
-                                  " (%.80s) does not fit the budget, fixed_bytes or its pages",
-                                  t, trace_tensor_name(walk->trace, t));
-        }
-    }
-    return walk->host_held <= walk->plan->host_bytes
-               ? CAPU_OK
-               : error_text_set(walk->error, CAPU_INVALID,
-                                "what starts the iteration on the host exceeds host_bytes");
-}
-
-/* The iteration ends as it began; the final versions are the next one's first. */
-static capu_status end(struct walk *walk)
-{
-    for (uint32_t t = 0; t < walk->trace->tensor_count; t++) {
-        uint32_t newest = walk->trace_index->final_version[t];
-        bool on_host = walk->program->starts_on_host[t];
-
-        if (!walk->trace->tensors[t].persistent) {
-            continue;
-        }
-        if ((walk->device[t] == NO_VERSION) != on_host ||
-            (on_host ? walk->host[t] : walk->device[t]) != newest) {
-            return error_text_set(walk->error, CAPU_INVALID,
-                                  "at the end: tensor %" PRIu32
-                                  " (%.80s) starts %s but does not end so with its newest version",
-                                  t, trace_tensor_name(walk->trace, t),
-                                  on_host ? "on the host" : "resident");
-        }
-        walk->device[t] = on_host ? NO_VERSION : 0;
-        if (walk->host[t] == newest) {
-            walk->host[t] = 0;
-        } else {
-            forget_host(walk, t);
+        if (!is_write && check->walk.device[operands[i]] != versions[i]) {
+            return refuse(check, item, operands[i], "holds another version than the op saw");
         }
     }
     return CAPU_OK;
 }
 
-static capu_status walk_items(struct walk *walk)
+/* Whether a tensor is where an action needs it. */
+static capu_status check_action(const struct check *check, const struct item *item)
+{
+    uint32_t tensor = item->subject;
+    bool is_resident = program_walk_is_resident(&check->walk, tensor);
+
+    if (item->kind == ACTION_RELEASE) {
+        return CAPU_OK;
+    }
+    if (check->is_fixed[tensor]) {
+        return refuse(check, item, tensor, "has no place line and is counted in fixed_bytes");
+    }
+    if (item->kind != ACTION_PREFETCH) {
+        return is_resident ? CAPU_OK : refuse(check, item, tensor, "is not resident");
+    }
+    if (is_resident) {
+        return refuse(check, item, tensor, "is resident already");
+    }
+    return program_walk_has_copy(&check->walk, tensor)
+               ? CAPU_OK
+               : refuse(check, item, tensor, "has no host copy");
+}
+
+/* The iteration begins: persistent tensors where they start. */
+static capu_status begin(struct check *check)
+{
+    static const struct item nowhere = {.kind = ACTION_OP};
+
+    for (uint32_t t = 0; t < check->trace->tensor_count; t++) {
+        capu_status status;
+
+        if (check->program->starts_on_host[t]) {
+            check->host_held += check->trace->tensors[t].bytes;
+        }
+        if (!program_walk_is_resident(&check->walk, t)) {
+            continue;
+        }
+        status = take(check, &nowhere, t);
+        if (status != CAPU_OK) {
+            return error_text_set(check->error, status,
+                                  "at the start: tensor %" PRIu32
+                                  " (%.80s) does not fit the budget, fixed_bytes or its pages",
+                                  t, trace_tensor_name(check->trace, t));
+        }
+    }
+    return check->host_held <= check->plan->host_bytes
+               ? CAPU_OK
+               : error_text_set(check->error, CAPU_INVALID,
+                                "what starts the iteration on the host exceeds host_bytes");
+}
+
+/* The iteration ends as it began; the final versions are the next one's first. */
+static capu_status end(struct check *check)
+{
+    for (uint32_t t = 0; t < check->trace->tensor_count; t++) {
+        uint32_t newest = check->trace_index->final_version[t];
+        bool on_host = check->program->starts_on_host[t];
+
+        if (!check->trace->tensors[t].persistent) {
+            continue;
+        }
+        if (program_walk_is_resident(&check->walk, t) == on_host ||
+            (on_host ? check->walk.host[t] : check->walk.device[t]) != newest) {
+            return error_text_set(check->error, CAPU_INVALID,
+                                  "at the end: tensor %" PRIu32
+                                  " (%.80s) starts %s but does not end so with its newest version",
+                                  t, trace_tensor_name(check->trace, t),
+                                  on_host ? "on the host" : "resident");
+        }
+    }
+    program_walk_turn(&check->walk, &visitor, check);
+    return CAPU_OK;
+}
+
+static capu_status walk_items(struct check *check)
 {
     capu_status status = CAPU_OK;
 
-    for (uint32_t i = 0; status == CAPU_OK && i < walk->program->count; i++) {
-        const struct item *item = &walk->program->items[i];
+    for (uint32_t i = 0; status == CAPU_OK && i < check->program->count; i++) {
+        const struct item *item = &check->program->items[i];
 
-        status = item_is_run(item) ? run_op(walk, item) : act(walk, item);
+        status = item_is_run(item) ? check_run(check, item) : check_action(check, item);
+        if (status == CAPU_OK) {
+            status = program_walk_item(&check->walk, &visitor, check, item);
+        }
     }
-    return status == CAPU_OK ? end(walk) : status;
+    return status == CAPU_OK ? end(check) : status;
 }
 
-static capu_status refuse_subject(const struct walk *walk, uint32_t in_plan, uint32_t in_trace,
+static capu_status refuse_subject(const struct check *check, uint32_t in_plan, uint32_t in_trace,
                                   const char *what)
 {
     return error_text_set(
-        walk->error, CAPU_INVALID,
+        check->error, CAPU_INVALID,
         "the plan is for another trace: \"%.80s\" with %" PRIu32 " %s, not \"%.80s\" with %" PRIu32,
-        walk->plan->trace, in_plan, what, trace_text(walk->trace, walk->trace->name), in_trace);
+        check->plan->trace, in_plan, what, trace_text(check->trace, check->trace->name), in_trace);
 }
 
 /* Otherwise such a plan would be rejected at the first op that does not suit it, or even be valid.
    Plans without counts, as older versions wrote them, are judged by the rules alone. */
-static capu_status check_subject(const struct walk *walk)
+static capu_status check_subject(const struct check *check)
 {
-    const struct plan *plan = walk->plan;
-    const char *name = trace_text(walk->trace, walk->trace->name);
+    const struct plan *plan = check->plan;
+    const char *name = trace_text(check->trace, check->trace->name);
 
     if (plan->trace_tensors != PLAN_COUNT_UNKNOWN &&
-        plan->trace_tensors != walk->trace->tensor_count) {
-        return refuse_subject(walk, plan->trace_tensors, walk->trace->tensor_count, "tensors");
+        plan->trace_tensors != check->trace->tensor_count) {
+        return refuse_subject(check, plan->trace_tensors, check->trace->tensor_count, "tensors");
     }
-    if (plan->trace_ops != PLAN_COUNT_UNKNOWN && plan->trace_ops != walk->trace->op_count) {
-        return refuse_subject(walk, plan->trace_ops, walk->trace->op_count, "ops");
+    if (plan->trace_ops != PLAN_COUNT_UNKNOWN && plan->trace_ops != check->trace->op_count) {
+        return refuse_subject(check, plan->trace_ops, check->trace->op_count, "ops");
     }
     /* Two batch sizes of one network have the same counts. */
     if (plan->trace_tensors != PLAN_COUNT_UNKNOWN && plan->trace[0] != '\0' &&
         strcmp(plan->trace, name) != 0) {
-        return error_text_set(walk->error, CAPU_INVALID,
+        return error_text_set(check->error, CAPU_INVALID,
                               "the plan is for another trace: \"%.80s\", not \"%.80s\"",
                               plan->trace, name);
     }
     return CAPU_OK;
 }
 
-static capu_status check_header(const struct walk *walk)
+static capu_status check_header(const struct check *check)
 {
-    const struct plan *plan = walk->plan;
+    const struct plan *plan = check->plan;
 
     if (plan->fixed_bytes > plan->budget_bytes) {
-        return error_text_set(walk->error, CAPU_INVALID, "fixed_bytes exceeds the budget");
+        return error_text_set(check->error, CAPU_INVALID, "fixed_bytes exceeds the budget");
     }
-    return plan->page_bytes == walk->trace_index->page_bytes
+    return plan->page_bytes == check->trace_index->page_bytes
                ? CAPU_OK
-               : error_text_set(walk->error, CAPU_INVALID, "the plan is for pages of another size");
+               : error_text_set(check->error, CAPU_INVALID,
+                                "the plan is for pages of another size");
 }
 
-static capu_status walk_init(struct walk *walk)
+static capu_status walk_init(struct check *check)
 {
-    const struct plan *plan = walk->plan;
-    const struct placement *placement = &walk->program->placement;
-    size_t tensors = (size_t)walk->trace->tensor_count + 1;
+    const struct plan *plan = check->plan;
+    const struct placement *placement = &check->program->placement;
+    size_t tensors = (size_t)check->trace->tensor_count + 1;
 
-    walk->limit = plan->budget_bytes - plan->fixed_bytes;
-    walk->device = malloc(tensors * sizeof(*walk->device));
-    walk->host = malloc(tensors * sizeof(*walk->host));
-    walk->is_fixed = calloc(tensors, sizeof(*walk->is_fixed));
-    walk->owner = malloc(((size_t)placement->page_count + 1) * sizeof(*walk->owner));
-    if (walk->device == NULL || walk->host == NULL || walk->is_fixed == NULL ||
-        walk->owner == NULL) {
+    check->limit = plan->budget_bytes - plan->fixed_bytes;
+    check->is_fixed = calloc(tensors, sizeof(*check->is_fixed));
+    check->owner = malloc(((size_t)placement->page_count + 1) * sizeof(*check->owner));
+    if (program_walk_init(&check->walk, check->program) != CAPU_OK || check->is_fixed == NULL ||
+        check->owner == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    for (uint32_t t = 0; t < walk->trace->tensor_count; t++) {
-        walk->device[t] = NO_VERSION;
-        walk->host[t] = NO_VERSION;
-        walk->is_fixed[t] = !walk->trace->tensors[t].managed ||
-                            (plan->place_count > 0 && placement_count(placement, t) == 0);
+    for (uint32_t t = 0; t < check->trace->tensor_count; t++) {
+        check->is_fixed[t] = !check->trace->tensors[t].managed ||
+                             (plan->place_count > 0 && placement_count(placement, t) == 0);
     }
     for (uint32_t p = 0; p < placement->page_count; p++) {
-        walk->owner[p] = NO_TENSOR;
+        check->owner[p] = NO_TENSOR;
     }
     return CAPU_OK;
 }
 
-static capu_status walk_twice(struct walk *walk)
+static capu_status walk_twice(struct check *check)
 {
-    capu_status status = walk_init(walk);
+    capu_status status = walk_init(check);
 
     if (status == CAPU_OK) {
-        status = begin(walk);
+        status = begin(check);
     }
     for (int iteration = 0; status == CAPU_OK && iteration < 2; iteration++) {
-        status = walk_items(walk);
+        status = walk_items(check);
     }
-    free(walk->device);
-    free(walk->host);
-    free(walk->is_fixed);
-    free(walk->owner);
+    program_walk_finish(&check->walk);
+    free(check->is_fixed);
+    free(check->owner);
     return status;
 }
 
 capu_status validate_program(struct program *program, const struct trace_index *trace_index,
                              const struct plan *plan, struct error_text *error)
 {
-    struct walk walk = {.trace_index = trace_index,
-                        .trace = trace_index->trace,
-                        .plan = plan,
-                        .program = program,
-                        .error = error};
-    capu_status status = check_subject(&walk);
+    struct check check = {.trace_index = trace_index,
+                          .trace = trace_index->trace,
+                          .plan = plan,
+                          .program = program,
+                          .error = error};
+    capu_status status = check_subject(&check);
 
     *program = (struct program){0};
     if (status == CAPU_OK) {
-        status = check_header(&walk);
+        status = check_header(&check);
     }
     if (status == CAPU_OK) {
         status = program_init(program, trace_index, plan, error);
     }
     if (status == CAPU_OK) {
-        status = walk_twice(&walk);
+        status = walk_twice(&check);
     }
     if (status != CAPU_OK) {
         program_finish(program);
