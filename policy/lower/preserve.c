@@ -9,6 +9,8 @@
  */
 #include "policy/lower/preserve.h"
 
+#include "policy/model/program_walk.h"
+
 #include <stdlib.h>
 
 #define NOWHERE UINT32_MAX
@@ -30,7 +32,6 @@ struct keeper {
     uint32_t *pending;  /* per tensor: the point of a drop that may be final, plus one; 0: none */
     uint32_t *dropped;  /* per tensor: the point of its last drop after an op, plus one; 0: none */
     uint32_t *holder;   /* per page: the tensor that had it last, plus one */
-    uint8_t *is_mapped; /* per tensor: it holds its pages */
     uint8_t *is_dead;   /* per tensor: it was released, and has not taken its pages since */
     uint8_t *is_wanted; /* per tensor: its final contents are to outlive its release */
     uint8_t *is_taken;  /* per tensor: they do not without a copy, as its pages are taken */
@@ -112,20 +113,22 @@ static void find_wanted(struct keeper *keeper)
 }
 
 /* A tensor takes its pages before or for an op, and with them what released tensors left there. */
-static void take(struct keeper *keeper, uint32_t tensor, uint32_t op)
+static capu_status take(void *user, const struct item *item, uint32_t tensor)
 {
+    struct keeper *keeper = user;
+
     for (uint32_t i = 0; i < placement_count(&keeper->program->placement, tensor); i++) {
         uint32_t *holder = &keeper->holder[placement_page(&keeper->program->placement, tensor, i)];
         uint32_t last = *holder - 1;
 
         if (*holder != 0 && last != tensor && keeper->is_dead[last] &&
-            (keeper->freed == NULL || keeper->freed[last] > op)) {
+            (keeper->freed == NULL || keeper->freed[last] > item->point)) {
             keeper->is_taken[last] = 1;
         }
         *holder = tensor + 1;
     }
-    keeper->is_mapped[tensor] = 1;
     keeper->is_dead[tensor] = 0;
+    return CAPU_OK;
 }
 
 /* Without place lines any tensor may take its pages from the next op on. */
@@ -159,9 +162,6 @@ static void run(struct keeper *keeper, const struct item *item)
             add_drop(keeper, tensor);
         }
         keeper->pending[tensor] = 0;
-        if (!keeper->is_mapped[tensor]) {
-            take(keeper, tensor, item->point);
-        }
     }
 }
 
@@ -178,41 +178,40 @@ static int compare_drops(const void *a, const void *b)
 
 /* Finds final drops, and the tensors whose pages are taken after their release. After a drop that
    belongs to a replay, the drop before the replay counts. */
-static void walk(struct keeper *keeper)
+static capu_status walk(struct keeper *keeper, struct program_walk *walk)
 {
+    static const struct program_visitor visitor = {.take = take};
+    static const struct item start = {.kind = ACTION_OP};
     const struct trace *trace = keeper->trace_index->trace;
     uint32_t next = 0; /* the op whose turn has not come */
+    capu_status status = program_walk_init(walk, keeper->program);
 
-    for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        if (trace->tensors[t].persistent && !keeper->program->starts_on_host[t]) {
-            take(keeper, t, 0);
+    for (uint32_t t = 0; t < trace->tensor_count && status == CAPU_OK; t++) {
+        if (program_walk_is_resident(walk, t)) {
+            take(keeper, &start, t);
         }
     }
-    for (uint32_t i = 0; i < keeper->program->count; i++) {
+    for (uint32_t i = 0; i < keeper->program->count && status == CAPU_OK; i++) {
         const struct item *item = &keeper->program->items[i];
 
         next = item->kind == ACTION_OP ? item->subject + 1 : next;
         if (item_is_run(item)) {
             run(keeper, item);
-        } else if (item->kind == ACTION_PREFETCH) {
-            take(keeper, item->subject, item->point);
-        } else if (item->kind != ACTION_SAVE) {
-            if (item->kind == ACTION_DROP && item->point < next) {
+        } else if (item->kind == ACTION_DROP) {
+            if (item->point < next) {
                 keeper->dropped[item->subject] = item->point + 1;
             }
-            if (item->kind == ACTION_DROP) {
-                keeper->pending[item->subject] = keeper->dropped[item->subject];
-            }
-            if (item->kind == ACTION_RELEASE) {
-                release(keeper, item);
-            }
-            keeper->is_mapped[item->subject] = 0;
+            keeper->pending[item->subject] = keeper->dropped[item->subject];
+        } else if (item->kind == ACTION_RELEASE) {
+            release(keeper, item);
         }
+        status = program_walk_item(walk, &visitor, keeper, item);
     }
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
         add_drop(keeper, t);
     }
     qsort(keeper->drops, keeper->drop_count, sizeof(*keeper->drops), compare_drops);
+    return status;
 }
 
 static bool is_final(const struct keeper *keeper, const struct plan_action *action)
@@ -271,13 +270,12 @@ static bool allocate(struct keeper *keeper)
     keeper->dropped = calloc(tensors, sizeof(*keeper->dropped));
     keeper->holder =
         calloc((size_t)keeper->program->placement.page_count + 1, sizeof(*keeper->holder));
-    keeper->is_mapped = calloc(tensors, 1);
     keeper->is_dead = calloc(tensors, 1);
     keeper->is_wanted = calloc(tensors, 1);
     keeper->is_taken = calloc(tensors, 1);
     return keeper->drops != NULL && keeper->pending != NULL && keeper->dropped != NULL &&
-           keeper->holder != NULL && keeper->is_mapped != NULL && keeper->is_dead != NULL &&
-           keeper->is_wanted != NULL && keeper->is_taken != NULL;
+           keeper->holder != NULL && keeper->is_dead != NULL && keeper->is_wanted != NULL &&
+           keeper->is_taken != NULL;
 }
 
 static void finish(struct keeper *keeper)
@@ -286,7 +284,6 @@ static void finish(struct keeper *keeper)
     free(keeper->pending);
     free(keeper->dropped);
     free(keeper->holder);
-    free(keeper->is_mapped);
     free(keeper->is_dead);
     free(keeper->is_wanted);
     free(keeper->is_taken);
@@ -300,6 +297,7 @@ capu_status preserve_contents(const struct program *program, const uint32_t *fre
                             .what = what,
                             .plan = plan,
                             .program = program};
+    struct program_walk residency = {0};
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     if (what == PRESERVE_NOTHING) {
@@ -307,10 +305,13 @@ capu_status preserve_contents(const struct program *program, const uint32_t *fre
     }
     if (allocate(&keeper)) {
         find_wanted(&keeper);
-        walk(&keeper);
+        status = walk(&keeper, &residency);
+    }
+    if (status == CAPU_OK) {
         keep_dropped(&keeper);
         status = save_released(&keeper);
     }
+    program_walk_finish(&residency);
     finish(&keeper);
     return status;
 }

@@ -6,15 +6,18 @@
 #include "policy/model/residencies.h"
 
 #include "base/assert.h"
+#include "policy/model/program_walk.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
-struct walk {
+struct pass {
     struct residencies *residencies;
+    const struct program *program;
     const struct trace_index *trace_index;
     const struct timeline *timeline;
-    uint8_t *is_resident;
+    struct program_walk walk;
+    uint32_t at;                /* the record at hand */
     uint32_t *next;             /* per tensor: where its next residency goes */
     struct residency *leftover; /* per tensor: the end of what was resident at the start; to
                               UINT32_MAX: it has not ended yet */
@@ -27,10 +30,10 @@ struct walk {
  * after the next prefetch has to start. Of that time only half is used: nothing measured is exact.
  * Twice round, since what is fetched for the next iteration is needed in that.
  */
-static void find_starts(const struct walk *walk, int64_t *needed)
+static void find_starts(const struct pass *pass, int64_t *needed)
 {
-    const struct timeline *timeline = walk->timeline;
-    const struct trace *trace = walk->trace_index->trace;
+    const struct timeline *timeline = pass->timeline;
+    const struct trace *trace = pass->trace_index->trace;
     uint32_t count = timeline->record_count;
     int64_t link = INT64_MAX; /* when the next prefetch has to start */
 
@@ -40,7 +43,7 @@ static void find_starts(const struct walk *walk, int64_t *needed)
     for (uint32_t i = count * 2; i-- > 0;) {
         const struct timeline_record *record = &timeline->records[i % count];
         int64_t start = (int64_t)record->span.start - (int64_t)timeline->begin_ns +
-                        (i >= count ? walk->residencies->turn_ns : 0);
+                        (i >= count ? pass->residencies->turn_ns : 0);
 
         if (record->item.kind == ACTION_PREFETCH) {
             int64_t end = needed[record->item.subject];
@@ -51,7 +54,7 @@ static void find_starts(const struct walk *walk, int64_t *needed)
                 latest = end - (int64_t)(record->span.end - record->span.start);
             }
             link = latest > start ? latest : start;
-            walk->start[i % count] = start + (link - start) / 2;
+            pass->start[i % count] = start + (link - start) / 2;
         } else if (item_is_run(&record->item)) {
             const struct trace_op *op = &trace->ops[record->item.subject];
 
@@ -64,93 +67,86 @@ static void find_starts(const struct walk *walk, int64_t *needed)
     }
 }
 
-static void arrive(struct walk *walk, uint32_t tensor, uint32_t at, int64_t start)
+static capu_status arrive(void *user, const struct item *item, uint32_t tensor)
 {
-    walk->is_resident[tensor] = 1;
-    if (walk->is_counting) {
-        walk->residencies->first[tensor + 1]++;
-        return;
+    struct pass *pass = user;
+    const struct timeline_record *record = &pass->timeline->records[pass->at];
+
+    if (pass->is_counting) {
+        pass->residencies->first[tensor + 1]++;
+        return CAPU_OK;
     }
-    walk->residencies->list[walk->next[tensor]] = (struct residency){.from = at, .start = start};
+    pass->residencies->list[pass->next[tensor]] =
+        (struct residency){.from = pass->at,
+                           .start = item->kind == ACTION_PREFETCH
+                                        ? pass->start[pass->at]
+                                        : (int64_t)(record->span.start - pass->timeline->begin_ns)};
+    return CAPU_OK;
 }
 
-static void leave(struct walk *walk, uint32_t tensor, uint32_t at, uint64_t end)
+static capu_status leave(void *user, const struct item *item, uint32_t tensor)
 {
-    uint32_t slot = walk->next[tensor];
+    struct pass *pass = user;
+    uint64_t end = pass->timeline->records[pass->at].span.end;
+    uint32_t slot = pass->next[tensor];
     /* What was not used since the previous iteration is usable from before this one began. */
-    int64_t after = (int64_t)end - (int64_t)walk->timeline->begin_ns;
+    int64_t after = (int64_t)end - (int64_t)pass->timeline->begin_ns;
 
-    walk->is_resident[tensor] = 0;
-    if (walk->leftover[tensor].to == UINT32_MAX) {
-        walk->leftover[tensor] = (struct residency){.to = at, .end = after};
-        return;
+    (void)item;
+    if (pass->leftover[tensor].to == UINT32_MAX) {
+        pass->leftover[tensor] = (struct residency){.to = pass->at, .end = after};
+        return CAPU_OK;
     }
-    if (!walk->is_counting) {
-        walk->residencies->list[slot].to = at;
-        walk->residencies->list[slot].end = after;
-        walk->next[tensor]++;
+    if (!pass->is_counting) {
+        pass->residencies->list[slot].to = pass->at;
+        pass->residencies->list[slot].end = after;
+        pass->next[tensor]++;
     }
+    return CAPU_OK;
 }
 
-static void pass(struct walk *walk)
+static capu_status run(struct pass *pass)
 {
-    const struct trace *trace = walk->trace_index->trace;
+    static const struct program_visitor visitor = {.take = arrive, .give = leave};
+    capu_status status;
 
-    for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        walk->is_resident[t] = trace->tensors[t].persistent;
-        walk->leftover[t].to = walk->is_resident[t] ? UINT32_MAX : 0;
-    }
-    for (uint32_t i = 0; i < walk->timeline->record_count; i++) {
-        const struct timeline_record *record = &walk->timeline->records[i];
-        const struct trace_op *op;
+    program_walk_finish(&pass->walk);
+    status = program_walk_init(&pass->walk, pass->program);
 
-        if (record->item.kind == ACTION_SAVE) {
-            continue;
-        }
-        if (record->item.kind == ACTION_PREFETCH) {
-            if (walk->leftover[record->item.subject].to == UINT32_MAX) {
-                /* Its first event: it started on the host. */
-                walk->leftover[record->item.subject].to = 0;
-            }
-            arrive(walk, record->item.subject, i, walk->start[i]);
-            continue;
-        }
-        if (!item_is_run(&record->item)) {
-            leave(walk, record->item.subject, i, record->span.end);
-            continue;
-        }
-        op = &trace->ops[record->item.subject];
-        for (uint32_t j = op->read_count; j < trace_operand_count(op); j++) {
-            if (!walk->is_resident[trace->operands[op->first + j]]) {
-                arrive(walk, trace->operands[op->first + j], i,
-                       (int64_t)(record->span.start - walk->timeline->begin_ns));
-            }
-        }
+    for (uint32_t t = 0; t < pass->trace_index->trace->tensor_count && status == CAPU_OK; t++) {
+        pass->leftover[t].to = program_walk_is_resident(&pass->walk, t) ? UINT32_MAX : 0;
     }
+    for (pass->at = 0; pass->at < pass->timeline->record_count && status == CAPU_OK; pass->at++) {
+        status =
+            program_walk_item(&pass->walk, &visitor, pass, &pass->timeline->records[pass->at].item);
+    }
+    return status;
 }
 
 /* What is resident at the end of the iteration is resident at the start of the next. */
-static void close_round(struct walk *walk)
+static void close_round(struct pass *pass)
 {
-    struct residencies *residencies = walk->residencies;
+    struct residencies *residencies = pass->residencies;
 
-    for (uint32_t t = 0; t < walk->trace_index->trace->tensor_count; t++) {
-        if (walk->leftover[t].to == UINT32_MAX) {
+    for (uint32_t t = 0; t < pass->trace_index->trace->tensor_count; t++) {
+        if (pass->leftover[t].to == UINT32_MAX) {
             residencies->is_always[t] = 1;
-        } else if (walk->is_resident[t]) {
-            struct residency *last = &residencies->list[walk->next[t]];
+        } else if (program_walk_is_resident(&pass->walk, t)) {
+            struct residency *last = &residencies->list[pass->next[t]];
 
-            last->to = walk->leftover[t].to + residencies->turn;
-            last->end = walk->leftover[t].end + residencies->turn_ns;
+            last->to = pass->leftover[t].to + residencies->turn;
+            last->end = pass->leftover[t].end + residencies->turn_ns;
         }
     }
 }
 
-capu_status residencies_init(struct residencies *residencies, const struct trace_index *trace_index,
+capu_status residencies_init(struct residencies *residencies, const struct program *program,
                              const struct timeline *timeline)
 {
+    const struct trace_index *trace_index = program->trace_index;
     size_t tensors = (size_t)trace_index->trace->tensor_count + 1;
-    struct walk walk = {.residencies = residencies,
+    struct pass pass = {.residencies = residencies,
+                        .program = program,
                         .trace_index = trace_index,
                         .timeline = timeline,
                         .is_counting = true};
@@ -162,37 +158,40 @@ capu_status residencies_init(struct residencies *residencies, const struct trace
                                         .turn_ns = (int64_t)timeline->iteration_ns};
     residencies->first = calloc(tensors + 1, sizeof(*residencies->first));
     residencies->is_always = calloc(tensors, sizeof(*residencies->is_always));
-    walk.is_resident = malloc(tensors * sizeof(*walk.is_resident));
-    walk.next = malloc(tensors * sizeof(*walk.next));
-    walk.leftover = calloc(tensors, sizeof(*walk.leftover));
-    walk.start = malloc(((size_t)timeline->record_count + 1) * sizeof(*walk.start));
-    if (needed == NULL || walk.start == NULL || residencies->first == NULL ||
-        residencies->is_always == NULL || walk.is_resident == NULL || walk.next == NULL ||
-        walk.leftover == NULL) {
+    pass.next = malloc(tensors * sizeof(*pass.next));
+    pass.leftover = calloc(tensors, sizeof(*pass.leftover));
+    pass.start = malloc(((size_t)timeline->record_count + 1) * sizeof(*pass.start));
+    if (needed == NULL || pass.start == NULL || residencies->first == NULL ||
+        residencies->is_always == NULL || pass.next == NULL || pass.leftover == NULL) {
         goto finish;
     }
-    find_starts(&walk, needed);
-    pass(&walk);
+    find_starts(&pass, needed);
+    status = run(&pass);
+    if (status != CAPU_OK) {
+        goto finish;
+    }
     for (uint32_t t = 0; t + 1 < tensors; t++) {
         residencies->first[t + 1] += residencies->first[t];
-        walk.next[t] = residencies->first[t];
+        pass.next[t] = residencies->first[t];
     }
     residencies->list =
         calloc((size_t)residencies->first[tensors - 1] + 1, sizeof(*residencies->list));
     if (residencies->list == NULL) {
+        status = CAPU_NO_HOST_MEMORY;
         goto finish;
     }
-    walk.is_counting = false;
-    pass(&walk);
-    close_round(&walk);
-    status = CAPU_OK;
+    pass.is_counting = false;
+    status = run(&pass);
+    if (status == CAPU_OK) {
+        close_round(&pass);
+    }
 
 finish:
     free(needed);
-    free(walk.start);
-    free(walk.is_resident);
-    free(walk.next);
-    free(walk.leftover);
+    free(pass.start);
+    free(pass.next);
+    free(pass.leftover);
+    program_walk_finish(&pass.walk);
     if (status != CAPU_OK) {
         residencies_finish(residencies);
     }

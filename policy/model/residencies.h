@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "capuchin/status.h"
+#include "policy/model/program.h"
 #include "policy/model/timeline.h"
-#include "policy/model/trace_index.h"
 
 struct residency {
     uint32_t from; /* issue position of what makes it resident */
@@ -31,9 +31,9 @@ struct residencies {
     int64_t turn_ns;    /* the iteration's time */
 };
 
-/* Pre: `timeline` was made with records, of a valid plan. Errors: NO_HOST_MEMORY; on failure
- * zeroed. */
-capu_status residencies_init(struct residencies *residencies, const struct trace_index *trace_index,
+/* Pre: `timeline` was made with records, of the program of a valid plan. Errors: NO_HOST_MEMORY; on
+ * failure zeroed. */
+capu_status residencies_init(struct residencies *residencies, const struct program *program,
                              const struct timeline *timeline);
 void residencies_finish(struct residencies *residencies);
 

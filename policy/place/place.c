@@ -383,7 +383,7 @@ capu_status placer_run(struct placer *placer, struct plan *plan, struct program 
     }
     if (status == CAPU_OK) {
         result->unplaced_ns = timeline.iteration_ns;
-        status = residencies_init(&placer->residencies, trace_index, &timeline);
+        status = residencies_init(&placer->residencies, program, &timeline);
         timeline_finish(&timeline);
     }
     if (status == CAPU_OK) {
