@@ -8,7 +8,7 @@
 //
 // Prints checksums of the table every fourth step, and of the first half of the allocation at the
 // end.
-#include "tests/shim/cuda/traps_kernels.cuh"
+#include "tests/shim/cuda/traps_grid.cuh"
 #include "tests/shim/cuda/traps_memory.cuh"
 
 #include <cstdio>

@@ -5,7 +5,7 @@
 // Each step takes the next rows of the data and of its targets, by pointers into two allocations,
 // and copies a part of a third one, in an order that repeats only after all steps. Layers are
 // products of vectors, with their weights in one allocation that each step changes.
-#include "tests/shim/cuda/traps_kernels.cuh"
+#include "tests/shim/cuda/traps_grid.cuh"
 #include "tests/shim/cuda/traps_memory.cuh"
 
 #include <cstdio>

@@ -6,7 +6,7 @@
 // on what is not the same later: a variable of the module, a small table that is changed between,
 // pinned memory that the host changes, a clock, or atomics; some change what they have read. If one
 // of those were computed again, sums that are printed would differ, or the report would name it.
-#include "tests/shim/cuda/traps_kernels.cuh"
+#include "tests/shim/cuda/traps_grid.cuh"
 #include "tests/shim/cuda/traps_memory.cuh"
 
 #include <cstdio>

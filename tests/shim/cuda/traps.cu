@@ -8,6 +8,7 @@
 #include "tests/shim/cuda/traps_cases.cuh"
 #include "tests/shim/cuda/traps_kernels.cuh"
 #include "tests/shim/cuda/traps_memory.cuh"
+#include "tests/shim/cuda/traps_operands.cuh"
 
 #include <cstdio>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 #ifndef TRAPS_MEMORY_CUH
 #define TRAPS_MEMORY_CUH
 
-#include "tests/shim/cuda/traps_kernels.cuh"
+#include "tests/shim/cuda/traps_grid.cuh"
 
 #include <cstdint>
 #include <cstdio>
