@@ -29,6 +29,7 @@ parallel command mpirun openmpi-bin
 test command mpicc libopenmpi-dev
 test command mpirun openmpi-bin
 test command c++ g++
+test command clang clang
 build library check check
 long command chromium chromium
 bench file /usr/include/glpk.h libglpk-dev

@@ -9,7 +9,7 @@
 #include "tests/ptx/stand_in/cuda_runtime.h"
 
 /*
- * Enqueues the kernel of this host function, whose PTX is kept beside the source file `file`. The
+ * Enqueues the kernel of this host function, whose PTX was made from the source file `file`. The
  * arguments are copied.
  */
 void kernels_enqueue(const void *function, const char *file, dim3 grid, dim3 block,

@@ -8,9 +8,9 @@ std::string text_of_kernels(const char *file)
 {
     std::string source = file;
     std::string name = source.substr(source.rfind('/') + 1);
-    std::ifstream kept(KERNELS_FOLDER "/" + name.substr(0, name.rfind('.')) + ".ptx");
+    std::ifstream made(KERNELS_FOLDER "/" + name.substr(0, name.rfind('.')) + ".ptx");
     std::stringstream text;
 
-    text << kept.rdbuf();
+    text << made.rdbuf();
     return text.str();
 }

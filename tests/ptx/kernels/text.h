@@ -1,4 +1,4 @@
-/* The PTX that is kept beside the kernels. */
+/* The PTX of the kernels, which code.cmake makes. */
 #ifndef CAPU_TESTS_PTX_KERNELS_TEXT_H
 #define CAPU_TESTS_PTX_KERNELS_TEXT_H
 
