@@ -4,7 +4,7 @@
  */
 #include "runtime/guide/guide.h"
 
-#include "policy/model/program.h"
+#include "policy/model/program_walk.h"
 #include "runtime/guide/guide_frees.h"
 
 #include <stdlib.h>
@@ -232,10 +232,9 @@ struct guide_use {
 struct compiler {
     struct guide *guide;
     const struct program *program;
-    const struct trace *trace;
+    struct program_walk walk;
     uint32_t *holder;       /* per page: the tensor that had it last, plus one */
-    bool *is_resident;      /* per tensor */
-    uint64_t held_pages;    /* of these */
+    uint64_t held_pages;    /* of resident tensors */
     uint64_t most_pages;    /* that were ever held */
     uint8_t *copies;        /* per tensor: copies of its residency that compute did not follow */
     struct guide_use *uses; /* per tensor */
@@ -273,8 +272,10 @@ static capu_status add_previous(struct compiler *compiler, uint32_t tensor)
 
 /* A tensor takes its pages. Compute runs in order, so an op need only wait for earlier holders of
    the pages that a copy may still touch. A copy waits for all of them. */
-static capu_status take_pages(struct compiler *compiler, uint32_t tensor, bool by_copy)
+static capu_status take_pages(void *user, const struct item *item, uint32_t tensor)
 {
+    struct compiler *compiler = user;
+    bool by_copy = item->kind == ACTION_PREFETCH;
     struct guide *guide = compiler->guide;
     struct guide_part runs = guide->tensors[tensor].runs;
     capu_status status = CAPU_OK;
@@ -298,7 +299,6 @@ static capu_status take_pages(struct compiler *compiler, uint32_t tensor, bool b
             }
         }
     }
-    compiler->is_resident[tensor] = true;
     compiler->copies[tensor] = 0;
     compiler->held_pages += guide->tensors[tensor].page_count;
     if (compiler->held_pages > compiler->most_pages) {
@@ -307,35 +307,25 @@ static capu_status take_pages(struct compiler *compiler, uint32_t tensor, bool b
     return CAPU_OK;
 }
 
-static void give_pages(struct compiler *compiler, uint32_t tensor)
+static capu_status give_pages(void *user, const struct item *item, uint32_t tensor)
 {
-    if (compiler->is_resident[tensor]) {
-        compiler->is_resident[tensor] = false;
-        compiler->held_pages -= compiler->guide->tensors[tensor].page_count;
-    }
+    struct compiler *compiler = user;
+
+    (void)item;
+    compiler->held_pages -= compiler->guide->tensors[tensor].page_count;
+    return CAPU_OK;
 }
 
-/* An op or a replay takes pages for outputs that are not resident. */
-static capu_status take_for_op(struct compiler *compiler, uint32_t number,
-                               struct guide_part *previous)
+/* Walks over an item. *previous are the earlier holders of the pages that it takes. */
+static capu_status walk_item(struct compiler *compiler, const struct item *item,
+                             struct guide_part *previous)
 {
-    struct guide *guide = compiler->guide;
-    struct guide_part accesses = guide->ops[number].accesses;
-    capu_status status = CAPU_OK;
+    static const struct program_visitor visitor = {.take = take_pages, .give = give_pages};
+    capu_status status;
 
     compiler->allocation++;
     previous->first = compiler->previous_count;
-    for (uint32_t i = 0; i < accesses.count && status == CAPU_OK; i++) {
-        const struct guide_access *access = &guide->accesses[accesses.first + i];
-
-        if (guide->tensors[access->tensor].page_count == 0) {
-            continue;
-        }
-        if (!compiler->is_resident[access->tensor]) {
-            status = take_pages(compiler, access->tensor, false);
-        }
-        compiler->copies[access->tensor] &= access->role == CAPU_READ ? COPIED_OUT : 0;
-    }
+    status = program_walk_item(&compiler->walk, &visitor, compiler, item);
     previous->count = compiler->previous_count - previous->first;
     return status;
 }
@@ -351,6 +341,7 @@ static void note_uses(struct compiler *compiler, uint32_t number, bool is_replay
 
         use->user = user;
         use->maker = access->role == CAPU_READ ? use->maker : user;
+        compiler->copies[access->tensor] &= access->role == CAPU_READ ? COPIED_OUT : 0;
         compiler->is_written[access->tensor] |= access->role != CAPU_READ;
     }
 }
@@ -367,6 +358,7 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
                                 struct guide_item *item)
 {
     struct guide_tensor *tensors = compiler->guide->tensors;
+    struct guide_part none;
     uint8_t next = compiler->next[from - compiler->program->items];
     capu_status status = CAPU_OK;
 
@@ -379,13 +371,11 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
     };
     switch (from->kind) {
     case ACTION_REPLAY:
+        status = walk_item(compiler, from, &item->previous);
         note_uses(compiler, from->subject, true);
-        return take_for_op(compiler, from->subject, &item->previous);
+        return status;
     case ACTION_PREFETCH:
-        compiler->allocation++;
-        item->previous.first = compiler->previous_count;
-        status = take_pages(compiler, from->subject, true);
-        item->previous.count = compiler->previous_count - item->previous.first;
+        status = walk_item(compiler, from, &item->previous);
         compiler->copies[from->subject] = COPIED_IN;
         tensors[from->subject].is_copied = true;
         return status;
@@ -395,17 +385,13 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
                                                            : compiler->uses[from->subject].maker);
         compiler->copies[from->subject] |= COPIED_OUT;
         tensors[from->subject].is_copied = true;
-        if (from->kind == ACTION_EVICT) {
-            give_pages(compiler, from->subject);
-        }
-        return CAPU_OK;
+        return walk_item(compiler, from, &none);
     default:
         if (item->is_older) { /* it may be copied out first */
             note_followed(compiler, compiler->uses[from->subject].user);
             compiler->copies[from->subject] |= COPIED_OUT;
         }
-        give_pages(compiler, from->subject);
-        return CAPU_OK;
+        return walk_item(compiler, from, &none);
     }
 }
 
@@ -414,7 +400,8 @@ static bool is_nothing(const struct compiler *compiler, const struct item *item)
 {
     return item->kind != ACTION_REPLAY &&
            (compiler->guide->tensors[item->subject].page_count == 0 ||
-            (item->kind == ACTION_RELEASE && !compiler->is_resident[item->subject]));
+            (item->kind == ACTION_RELEASE &&
+             !program_walk_is_resident(&compiler->walk, item->subject)));
 }
 
 /* One pass over the program. Items are in its order, so those of one op are neighbours. */
@@ -423,6 +410,7 @@ static capu_status walk(struct compiler *compiler)
     struct guide *guide = compiler->guide;
     uint32_t count = 0;
     uint32_t next = 0; /* the op whose turn has not come */
+    struct guide_part none;
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; i < compiler->program->count && status == CAPU_OK; i++) {
@@ -434,11 +422,12 @@ static capu_status walk(struct compiler *compiler)
             if (guide->ops[from->subject].before.count == 0) {
                 guide->ops[from->subject].before.first = count;
             }
+            status = walk_item(compiler, from, &guide->ops[from->subject].previous);
             note_uses(compiler, from->subject, false);
-            status = take_for_op(compiler, from->subject, &guide->ops[from->subject].previous);
             continue;
         }
         if (is_nothing(compiler, from)) {
+            status = walk_item(compiler, from, &none);
             continue;
         }
         if (from->point >= next) {
@@ -554,17 +543,23 @@ static void note_short_lives(struct guide *guide)
 
 static capu_status walk_twice(struct compiler *compiler)
 {
+    static const struct item start = {.kind = ACTION_OP};
+    static const struct program_visitor none = {.take = NULL};
+    const struct trace *trace = compiler->program->trace_index->trace;
     struct guide *guide = compiler->guide;
     capu_status status = find_next(compiler);
 
+    if (status == CAPU_OK) {
+        status = program_walk_init(&compiler->walk, compiler->program);
+    }
     for (uint32_t t = 0; t < guide->tensor_count && status == CAPU_OK; t++) {
         struct guide_tensor *tensor = &guide->tensors[t];
 
-        tensor->is_kept = compiler->trace->tensors[t].persistent;
+        tensor->is_kept = trace->tensors[t].persistent;
         tensor->starts_resident =
-            tensor->page_count > 0 && tensor->is_kept && !compiler->program->starts_on_host[t];
+            tensor->page_count > 0 && program_walk_is_resident(&compiler->walk, t);
         if (tensor->starts_resident) {
-            status = take_pages(compiler, t, false);
+            status = take_pages(compiler, &start, t);
         }
     }
     note_short_lives(guide);
@@ -573,7 +568,9 @@ static capu_status walk_twice(struct compiler *compiler)
         compiler->is_recording = pass == 1;
         memset(compiler->is_written, 0, guide->tensor_count * sizeof(*compiler->is_written));
         status = walk(compiler);
+        program_walk_turn(&compiler->walk, &none, NULL);
     }
+    program_walk_finish(&compiler->walk);
     return status;
 }
 
@@ -582,7 +579,7 @@ capu_status guide_compile(struct guide *guide, const struct program *program,
 {
     const struct trace_index *trace_index = program->trace_index;
     const struct plan *plan = program->plan;
-    struct compiler compiler = {.guide = guide, .trace = trace_index->trace, .program = program};
+    struct compiler compiler = {.guide = guide, .program = program};
     capu_status status = copy_places(guide, plan, error);
 
     if (status != CAPU_OK) {
@@ -593,7 +590,6 @@ capu_status guide_compile(struct guide *guide, const struct program *program,
     }
     guide->items = own_array(guide, program->count, sizeof(*guide->items));
     compiler.holder = array(guide->page_count, sizeof(*compiler.holder));
-    compiler.is_resident = array(guide->tensor_count, sizeof(*compiler.is_resident));
     compiler.copies = array(guide->tensor_count, sizeof(*compiler.copies));
     compiler.uses = array(guide->tensor_count, sizeof(*compiler.uses));
     compiler.stamp = array(guide->tensor_count, sizeof(*compiler.stamp));
@@ -601,8 +597,8 @@ capu_status guide_compile(struct guide *guide, const struct program *program,
     compiler.is_written = array(guide->tensor_count, sizeof(*compiler.is_written));
     status = CAPU_NO_HOST_MEMORY;
     if (compiler.next != NULL && compiler.is_written != NULL && guide->items != NULL &&
-        compiler.holder != NULL && compiler.is_resident != NULL && compiler.copies != NULL &&
-        compiler.uses != NULL && compiler.stamp != NULL) {
+        compiler.holder != NULL && compiler.copies != NULL && compiler.uses != NULL &&
+        compiler.stamp != NULL) {
         status = walk_twice(&compiler);
     }
     if (status == CAPU_OK && plan->place_count == 0 && compiler.most_pages > 0) {
@@ -617,7 +613,6 @@ capu_status guide_compile(struct guide *guide, const struct program *program,
     free(compiler.stamp);
     free(compiler.uses);
     free(compiler.copies);
-    free(compiler.is_resident);
     free(compiler.holder);
     return status;
 }
