@@ -64,7 +64,7 @@ script kernels_gpu_test "${some:+export CK_RUN_CASE=products}" "export KERNELS_C
 # shellcheck disable=SC2016 # the tool's own arguments
 printf '%s\n' '#!/bin/bash' 'while [ "${1#--}" != "$1" ]; do shift $((1 + ($# > 1 && ${#1} < 99))); done' 'exec "$@"' \
     >"$work/tools/compute-sanitizer" && chmod +x "$work/tools/compute-sanitizer"
-first 300 "${fake[@]}"
+first 1500 "${fake[@]}"
 [ $code -eq 0 ] || fail "not every step passed"
 [ "$(cut -f2 "$out/summary.tsv" | sort -u | xargs)" = "ok skipped" ] || fail "not every step passed"
 ended skipped 42-drop-in 'not in the bundle'
