@@ -323,7 +323,7 @@ static void choose_recompute(struct paper *paper)
 static void choose(struct paper *paper)
 {
     const struct planning *planning = paper->planning;
-    /* Of the current limit, which may be that of a rung. */
+    /* Of the current limit, which may be that of a level. */
     int64_t saving = (int64_t)(paper->trace_index->peak_bytes - planning->plan->fixed_bytes -
                                planning->limit_bytes);
     bool only_swaps = (planning->request->without & WITHOUT_RECOMPUTE) != 0;

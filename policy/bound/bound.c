@@ -11,8 +11,8 @@
  * tensors that no later op of the iteration reads may be away at no cost: their copies may overlap
  * the neighbouring iterations.
  *
- * Hybrid uses it to skip rungs, so it has to be fast: the knapsack's groups are in Fenwick trees by
- * price, and one sweep over k updates them. The bound that is reported also asks replay_bound at
+ * Hybrid uses it to skip levels, so it has to be fast: the knapsack's groups are in Fenwick trees
+ * by price, and one sweep over k updates them. The bound that is reported also asks replay_bound at
  * some ops.
  */
 #include "policy/bound/bound.h"

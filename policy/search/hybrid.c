@@ -15,19 +15,20 @@
  * request's seed, so equal requests give equal plans.
  *
  * Monotone in the budget: a larger budget never gives a slower plan. Budgets are rounded down to a
- * fixed ladder of rungs, and the answer is the best over all rungs up to the budget. Few rungs are
- * searched in depth, the others only scanned. Two rules keep lower rungs cheap, so that most of the
- * work goes into the highest. A rung is left out if its lower bound is no better than the best plan
- * found. And on all but tiny traces, what the steps of a rung's search may still gain is limited,
- * so that a rung that is far worse than the best found need not be searched further; faster results
- * are ignored, which keeps the answer independent of what else was searched.
+ * fixed list of budget levels, and the answer is the best of all levels up to the budget. Few
+ * levels are searched in depth, the others only scanned. Two rules keep lower levels cheap, so that
+ * most of the work goes into the highest. A level is left out if its lower bound is no better than
+ * the best plan found. And on all but tiny traces, what the steps of a level's search may still
+ * gain is limited, so that a level that is far worse than the best found need not be searched
+ * further; faster results are ignored, which keeps the answer independent of what else was
+ * searched.
  *
- * With place lines, only times of placed plans count, and each plan is placed within its own rung's
- * budget. Where the places of all starts cost much, another one begins with the plan that copies
- * most, which can always be placed, and keeps what its pages allow (hybrid_frugal.c). Effort is
- * counted in ops walked over, not in seconds: plans do not depend on the machine. This file has the
- * ladder; hybrid_rung.c searches one rung; hybrid_scan.c, hybrid_frugal.c and hybrid_improve.c are
- * its phases.
+ * With place lines, only times of placed plans count, and each plan is placed within its own
+ * level's budget. Where the places of all starts cost much, another one begins with the plan that
+ * copies most, which can always be placed, and keeps what its pages allow (hybrid_frugal.c). Effort
+ * is counted in ops walked over, not in seconds: plans do not depend on the machine. This file has
+ * the budget levels; hybrid_level.c searches one level; hybrid_scan.c, hybrid_frugal.c and
+ * hybrid_improve.c are its phases.
  */
 #include "policy/search/planner_shared.h"
 
@@ -39,11 +40,11 @@
 /* From so many ops on, improving the result of a scan is too expensive: the effort that is still
    affordable gained nothing. */
 #define HUGE_OPS 100000
-/* The effort per rung. */
+/* The effort per level. */
 static const struct effort efforts[CAPU_EFFORT_BEST + 1] = {
     [CAPU_EFFORT_QUICK] =
-        {.rungs = 10, .starts = 4, .variants = 2, .rounds_max = 40, .left = {0.2, 0.3}},
-    [CAPU_EFFORT_DEFAULT] = {.rungs = 20,
+        {.levels = 10, .starts = 4, .variants = 2, .rounds_max = 40, .left = {0.2, 0.3}},
+    [CAPU_EFFORT_DEFAULT] = {.levels = 20,
                              .depth_every = 2,
                              .starts = 4,
                              .variants = 4,
@@ -51,7 +52,7 @@ static const struct effort efforts[CAPU_EFFORT_BEST + 1] = {
                              .work = 2000000,
                              .rounds_max = 40,
                              .left = {0.1, 0.2, 0.25, 0.6, 0.6, 0.75}},
-    [CAPU_EFFORT_BEST] = {.rungs = 20,
+    [CAPU_EFFORT_BEST] = {.levels = 20,
                           .depth_every = 2,
                           .starts = 4,
                           .variants = 8,
@@ -63,8 +64,8 @@ static const struct effort efforts[CAPU_EFFORT_BEST + 1] = {
 
 /* From MANY_OPS on. */
 static const struct effort quick_large = {
-    .rungs = 4, .starts = 2, .variants = 2, .rounds_max = 40, .left = {0.2, 0.3}};
-static const struct effort default_large = {.rungs = 10,
+    .levels = 4, .starts = 2, .variants = 2, .rounds_max = 40, .left = {0.2, 0.3}};
+static const struct effort default_large = {.levels = 10,
                                             .depth_every = 1,
                                             .starts = 2,
                                             .variants = 2,
@@ -74,19 +75,19 @@ static const struct effort default_large = {.rungs = 10,
                                             .left = {0.1, 0.2, 0.25, 0.6, 0.6, 0.75}};
 
 /* From HUGE_OPS on. */
-static const struct effort default_huge = {.rungs = 10,
+static const struct effort default_huge = {.levels = 10,
                                            .depth_every = 1,
                                            .starts = 2,
                                            .variants = 2,
                                            .rounds_max = 40,
                                            .left = {0.2, 0.3}};
 
-/* The effort of a rung that is not searched in depth. */
+/* The effort of a level that is not searched in depth. */
 static const struct effort scan_only = {
     .starts = 2, .variants = 1, .rounds_max = 40, .left = {0.3, 0.4}};
 
-/* One search of a rung. */
-struct rung_search {
+/* One search of a level. */
+struct level_search {
     bool is_placing;    /* in every step, not just at the end */
     uint64_t bound_ns;  /* no result can be faster */
     uint64_t floor_ns;  /* no result may be faster; the search may raise it */
@@ -103,14 +104,14 @@ static uint64_t seed_of(uint64_t request)
 }
 
 static capu_status search_once(struct planning *planning, const struct effort *effort,
-                               struct rung_search *rung_search, struct search *best)
+                               struct level_search *level_search, struct search *best)
 {
     struct hybrid hybrid = {.planning = planning,
                             .effort = effort,
                             .seed = seed_of(planning->request->seed),
-                            .is_placing = rung_search->is_placing,
-                            .bound_ns = rung_search->bound_ns,
-                            .floor_ns = rung_search->floor_ns,
+                            .is_placing = level_search->is_placing,
+                            .bound_ns = level_search->bound_ns,
+                            .floor_ns = level_search->floor_ns,
                             .found_ns = UINT64_MAX,
                             .result_ns = UINT64_MAX};
     capu_status status = CAPU_NO_HOST_MEMORY;
@@ -120,11 +121,11 @@ static capu_status search_once(struct planning *planning, const struct effort *e
         status = greedy_create(planning, &hybrid.greedy);
     }
     if (status == CAPU_OK) {
-        status = hybrid_rung_plan(&hybrid, best);
+        status = hybrid_level_plan(&hybrid, best);
     }
-    rung_search->floor_ns = hybrid.floor_ns;
-    rung_search->found_ns = hybrid.found_ns;
-    rung_search->result_ns = hybrid.result_ns;
+    level_search->floor_ns = hybrid.floor_ns;
+    level_search->found_ns = hybrid.found_ns;
+    level_search->result_ns = hybrid.result_ns;
     lower_use_virtual_reads(planning->lower, false);
     greedy_destroy(hybrid.greedy);
     free(hybrid.decisions);
@@ -140,27 +141,27 @@ static capu_status plan_budget(struct planning *planning, const struct effort *e
                                struct search *best)
 {
     const struct trace_index *trace_index = planning->request->trace_index;
-    struct rung_search rung_search = {
+    struct level_search level_search = {
         .is_placing = false,
         .bound_ns = bound_cut(trace_index, planning->machine, planning->plan->budget_bytes)};
     capu_status status = CAPU_OK;
 
     if (planning->placer != NULL && effort->work > 0) {
-        status = search_once(planning, effort, &rung_search, best);
+        status = search_once(planning, effort, &level_search, best);
         planner_set_budget(planning, planning->plan->budget_bytes);
-        if (status != CAPU_OK || rung_search.floor_ns >= best->best_ns ||
-            (rung_search.result_ns != UINT64_MAX &&
-             rung_search.result_ns <=
-                 rung_search.found_ns + trace_index->trace->total_ns / NEAR_IDEAL)) {
+        if (status != CAPU_OK || level_search.floor_ns >= best->best_ns ||
+            (level_search.result_ns != UINT64_MAX &&
+             level_search.result_ns <=
+                 level_search.found_ns + trace_index->trace->total_ns / NEAR_IDEAL)) {
             return status;
         }
     }
-    rung_search.is_placing = planning->placer != NULL;
-    return search_once(planning, effort, &rung_search, best);
+    level_search.is_placing = planning->placer != NULL;
+    return search_once(planning, effort, &level_search, best);
 }
 
 /* The frugal plan, which can be placed at any budget at which some plan is known to be, and what is
-   better of its kind there. That is a rung of its own, whatever budget was asked for. */
+   better of its kind there. That is a level of its own, whatever budget was asked for. */
 static capu_status offer_frugal(struct planning *planning, struct search *best)
 {
     const struct trace_index *trace_index = planning->request->trace_index;
@@ -186,12 +187,12 @@ static capu_status offer_frugal(struct planning *planning, struct search *best)
     return status;
 }
 
-/* The budget of a rung; rung 0 is the floor, with what no op names. */
-static uint64_t rung_budget(const struct trace_index *trace_index, uint32_t rung, uint32_t rungs)
+/* The budget of a level; level 0 is the floor, with what no op names. */
+static uint64_t level_budget(const struct trace_index *trace_index, uint32_t level, uint32_t levels)
 {
-    return rung == 0 ? trace_index->floor_bytes + trace_index->idle_bytes
-                     : trace_index->peak_bytes / rungs * rung +
-                           trace_index->peak_bytes % rungs * rung / rungs;
+    return level == 0 ? trace_index->floor_bytes + trace_index->idle_bytes
+                      : trace_index->peak_bytes / levels * level +
+                            trace_index->peak_bytes % levels * level / levels;
 }
 
 static const struct effort *effort_for(capu_effort effort, uint32_t ops)
@@ -209,14 +210,14 @@ capu_status hybrid_plan(struct planning *planning)
     const struct trace_index *trace_index = planning->request->trace_index;
     const struct effort *effort =
         effort_for(planning->request->effort, trace_index->trace->op_count);
-    uint32_t rungs = effort->rungs;
+    uint32_t levels = effort->levels;
     uint64_t asked_bytes = planning->plan->budget_bytes;
     struct search best;
     capu_status status = search_init(&best, planning);
 
-    for (uint32_t rung = rungs + 1; status == CAPU_OK && rung-- > 0;) {
-        uint64_t budget = rung_budget(trace_index, rung, rungs);
-        bool is_deep = effort->depth_every > 0 && rung % effort->depth_every == 0;
+    for (uint32_t level = levels + 1; status == CAPU_OK && level-- > 0;) {
+        uint64_t budget = level_budget(trace_index, level, levels);
+        bool is_deep = effort->depth_every > 0 && level % effort->depth_every == 0;
 
         if (budget > planning->request->budget_bytes || !planner_set_budget(planning, budget)) {
             continue;
@@ -230,7 +231,7 @@ capu_status hybrid_plan(struct planning *planning)
             bound_iteration(trace_index, planning->machine, budget) >= best.best_ns) {
             continue;
         }
-        /* A rung is searched as if its budget were all there is, so that it gives the same result
+        /* A level is searched as if its budget were all there is, so that it gives the same result
            whatever was asked for. */
         planning->plan->budget_bytes = budget;
         status = plan_budget(planning, is_deep ? effort : &scan_only, &best);

@@ -1,4 +1,4 @@
-/* Internals of planner hybrid, shared by hybrid.c (the ladder of budgets), hybrid_rung.c (one of
+/* Internals of planner hybrid, shared by hybrid.c (the budget levels), hybrid_level.c (one of
    them), hybrid_scan.c, hybrid_frugal.c and hybrid_improve.c (its phases). */
 #ifndef CAPU_POLICY_HYBRID_STATE_H
 #define CAPU_POLICY_HYBRID_STATE_H
@@ -13,14 +13,14 @@
 
 /* Two more where there are virtual reads, one with returns, one from the frugal plan. */
 #define STARTS_MAX 8
-/* After so many starts, the rung may be left. */
+/* After so many starts, the level may be left. */
 #define FIRST_STARTS 2
-/* From so many ops on there are fewer rungs and starts, and the other planners are not tried. */
+/* From so many ops on there are fewer levels and starts, and the other planners are not tried. */
 #define MANY_OPS 8000
 /* Any phase may gain this part of the ideal time: where little is lost, all of it. */
 #define NEAR_IDEAL 500
 
-/* After each of these steps it is decided whether a rung can still give the final plan. */
+/* After each of these steps it is decided whether a level can still give the final plan. */
 enum step {
     STEP_FIRST_START, /* scanned */
     STEP_FIRST_STARTS,
@@ -32,8 +32,8 @@ enum step {
 };
 
 struct effort {
-    uint32_t rungs;          /* the ladder: number of parts of the unconstrained peak */
-    uint32_t depth_every;    /* one in so many rungs is searched in depth; 0: none */
+    uint32_t levels;         /* the budget levels: number of parts of the unconstrained peak */
+    uint32_t depth_every;    /* one in so many levels is searched in depth; 0: none */
     uint32_t starts;         /* prices that are scanned */
     uint32_t variants;       /* of lead, save and caution */
     uint64_t start_work;     /* for each start: ops walked over */
@@ -51,7 +51,7 @@ struct hybrid {
     uint32_t start_count;
     uint32_t scanned_count; /* without the copy with returns */
     uint64_t bound_ns;      /* no plan is faster */
-    uint64_t floor_ns;      /* faster results are ignored in the whole rung */
+    uint64_t floor_ns;      /* faster results are ignored in the whole level */
     struct greedy *greedy;
     uint8_t *decisions;
     uint64_t seed;
@@ -61,8 +61,8 @@ struct hybrid {
     uint64_t result_ns; /* and of the best when it was placed */
 };
 
-/* hybrid_rung.c: offers the best plan for the planning's limit to `best`. */
-capu_status hybrid_rung_plan(struct hybrid *hybrid, struct search *best);
+/* hybrid_level.c: offers the best plan for the planning's limit to `best`. */
+capu_status hybrid_level_plan(struct hybrid *hybrid, struct search *best);
 
 /* hybrid_scan.c: are there dead tensors that may be worth keeping? */
 bool hybrid_has_virtual(const struct hybrid *hybrid);

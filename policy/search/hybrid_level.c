@@ -1,15 +1,15 @@
 /*
- * One rung of the ladder: its starts are scanned; the best is improved for a while, then the
+ * One budget level: its starts are scanned; the best is improved for a while, then the
  * others; then the best of them gets the rest of the work. After each of these steps it is decided
- * whether the rung can still give the final plan: from the overhead so far follows a floor below
+ * whether the level can still give the final plan: from the overhead so far follows a floor below
  * which its result is ignored, and once the floor is no better than the best plan found elsewhere,
- * the rung is left. The floors are fixed shares, so a rung's result depends on the rung alone.
+ * the level is left. The floors are fixed shares, so a level's result depends on the level alone.
  */
 #include "policy/search/hybrid_state.h"
 
 #include <string.h>
 
-/* From so many ops on, a rung may be left before the other planners have been tried on it, and
+/* From so many ops on, a level may be left before the other planners have been tried on it, and
    later. */
 #define LEFT_OPS 300
 #define LEFT_OPS_LATER 30
@@ -72,7 +72,7 @@ static uint64_t best_of_starts(const struct hybrid *hybrid)
     return best_ns;
 }
 
-/* Results of this rung below this are ignored from now on. */
+/* Results of this level below this are ignored from now on. */
 static void raise_floor(struct hybrid *hybrid, uint64_t floor_ns)
 {
     if (floor_ns > hybrid->floor_ns) {
@@ -83,7 +83,7 @@ static void raise_floor(struct hybrid *hybrid, uint64_t floor_ns)
     }
 }
 
-/* Can this rung become no better than the best found elsewhere? Limits what it may gain from here
+/* Can this level become no better than the best found elsewhere? Limits what it may gain from here
    on. */
 static bool is_hopeless(struct hybrid *hybrid, enum step step, const struct search *best)
 {
@@ -266,8 +266,8 @@ static capu_status scan_frugal(struct hybrid *hybrid, const struct search *best)
     return status;
 }
 
-/* Offers the plans of the other planners, so that none of them beats this one at a rung searched in
-   depth. */
+/* Offers the plans of the other planners, so that none of them beats this one at a level searched
+   in depth. */
 static capu_status offer_others(struct planning *planning, struct search *best)
 {
     uint32_t gaps = planning->request->trace_index->trace->operand_count;
@@ -279,7 +279,7 @@ static capu_status offer_others(struct planning *planning, struct search *best)
             continue;
         }
         memset(planning->decisions, DECIDE_KEEP, gaps);
-        planning->is_quiet = true; /* what is too fast for this rung does not count */
+        planning->is_quiet = true; /* what is too fast for this level does not count */
         status = planner->plan(planning);
         planning->is_quiet = false;
         if (status == CAPU_OK) {
@@ -464,7 +464,7 @@ static capu_status place_starts(struct hybrid *hybrid, struct search *best)
     return status;
 }
 
-capu_status hybrid_rung_plan(struct hybrid *hybrid, struct search *best)
+capu_status hybrid_level_plan(struct hybrid *hybrid, struct search *best)
 {
     bool is_placing = hybrid->is_placing;
     capu_status status = scan(hybrid, best);
