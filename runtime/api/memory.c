@@ -120,7 +120,7 @@ static capu_status revive(capu_context *context, struct allocation *allocation)
     tensor->kind = CAPU_KIND_UNKNOWN;
     tensor->hint = CAPU_HINT_NONE;
     tensor->is_persistent = true;
-    tensor->is_carried = false;
+    tensor->is_live_in = false;
     tensor->overwrites = 0;
     tensor->in_record.stamp = 0;
     return CAPU_OK;

@@ -8,9 +8,9 @@
 #include "runtime/follow/replay.h"
 #include "runtime/guide/feedback.h"
 #include "runtime/op/op.h"
+#include "runtime/residency/free_list.h"
 #include "runtime/residency/leave.h"
 #include "runtime/residency/pager.h"
-#include "runtime/residency/stock.h"
 #include "runtime/residency/swap.h"
 #include "runtime/strict/strict.h"
 #include "runtime/tensor/order.h"
@@ -40,8 +40,8 @@ static capu_status follow_previous(struct following *following, const struct gui
 /* A tensor takes its pages. */
 static capu_status take_pages(struct following *following, struct tensor *tensor)
 {
-    capu_status status = stock_is_used(following->residency)
-                             ? stock_take(following->residency, tensor)
+    capu_status status = free_list_is_used(following->residency)
+                             ? free_list_take(following->residency, tensor)
                              : strict_map(following->strict, tensor);
 
     if (status != CAPU_OK) {
@@ -70,8 +70,9 @@ static capu_status give_pages(struct following *following, struct tensor *tensor
         bound->is_arriving = status != CAPU_OK;
     }
     if (status == CAPU_OK) {
-        status = stock_is_used(following->residency) ? stock_give(following->residency, tensor)
-                                                     : strict_unmap(following->strict, tensor);
+        status = free_list_is_used(following->residency)
+                     ? free_list_give(following->residency, tensor)
+                     : strict_unmap(following->strict, tensor);
     }
     if (status == CAPU_OK) {
         bound->has_left_newest = tensor->state.contents == CONTENTS_DEVICE;
@@ -113,8 +114,9 @@ static capu_status evict(struct following *following, struct tensor *tensor)
     capu_status status;
 
     if (!tensor_is_mapped(tensor)) {
-        return stock_is_used(following->residency) ? stock_give(following->residency, tensor)
-                                                   : CAPU_OK;
+        return free_list_is_used(following->residency)
+                   ? free_list_give(following->residency, tensor)
+                   : CAPU_OK;
     }
     status = save(following, tensor, true);
     if (status != CAPU_OK) {
@@ -153,7 +155,7 @@ static bool is_needed_still(const struct following *following, const struct guid
    iterations do so, and programs that swap two buffers. */
 static bool may_be_read(const struct tensor *tensor, const struct guide_item *item)
 {
-    return item->is_older && (tensor->is_carried || tensor->overwrites < SURE_OVERWRITES);
+    return item->is_older && (tensor->is_live_in || tensor->overwrites < SURE_OVERWRITES);
 }
 
 /* NOT_READY: the tensor's contents are still needed, unlike in the plan. */
@@ -163,14 +165,15 @@ static capu_status drop(struct following *following, const struct guide_item *it
     bool has_bytes = tensor_on_device(tensor);
 
     if (!tensor_is_mapped(tensor)) {
-        return stock_is_used(following->residency) ? stock_give(following->residency, tensor)
-                                                   : CAPU_OK;
+        return free_list_is_used(following->residency)
+                   ? free_list_give(following->residency, tensor)
+                   : CAPU_OK;
     }
     if (has_bytes && !tensor_on_host(tensor) && is_needed_still(following, item)) {
         return CAPU_NOT_READY;
     }
     if (has_bytes && may_be_read(tensor, item)) {
-        if (!tensor_on_host(tensor) && !tensor->is_carried) {
+        if (!tensor_on_host(tensor) && !tensor->is_live_in) {
             feedback_disregard(&following->guided->active->feedback);
         }
         return evict(following, tensor);
@@ -203,22 +206,22 @@ static capu_status bring(struct following *following, struct tensor *tensor)
    waits if it must (NULL: no tensor's), and then as long as there are pages. */
 static capu_status bring_expected(struct following *following, const struct tensor *until)
 {
-    struct tensor *tensor = stock_expected(following->residency);
+    struct tensor *tensor = free_list_expected(following->residency);
     capu_status status = CAPU_OK;
 
     while (tensor != NULL && status == CAPU_OK) {
-        bool has_room = until != NULL && stock_is_expected(following->residency, until);
+        bool has_room = until != NULL && free_list_is_expected(following->residency, until);
 
         if (!has_room) {
-            status = stock_check(following->residency, tensor, &has_room);
+            status = free_list_check(following->residency, tensor, &has_room);
         }
         if (status != CAPU_OK || !has_room) {
             return status;
         }
         /* It may have been zeroed or freed since: there is nothing to copy then. */
         status = tensor_on_host(tensor) ? bring(following, tensor)
-                                        : stock_give(following->residency, tensor);
-        tensor = stock_expected(following->residency);
+                                        : free_list_give(following->residency, tensor);
+        tensor = free_list_expected(following->residency);
     }
     return status;
 }
@@ -231,17 +234,17 @@ static capu_status expect(struct following *following, struct tensor *tensor, bo
     capu_status status = CAPU_OK;
 
     /* It is expected already if the op failed before and now runs again. */
-    *is_expected =
-        stock_is_used(following->residency) && stock_is_expected(following->residency, tensor);
-    if (!stock_is_used(following->residency) || *is_expected) {
+    *is_expected = free_list_is_used(following->residency) &&
+                   free_list_is_expected(following->residency, tensor);
+    if (!free_list_is_used(following->residency) || *is_expected) {
         return CAPU_OK;
     }
-    if (stock_expected(following->residency) == NULL ||
-        stock_has_left(following->residency, tensor->guide_index)) {
-        status = stock_check(following->residency, tensor, &has_room);
+    if (free_list_expected(following->residency) == NULL ||
+        free_list_has_left(following->residency, tensor->guide_index)) {
+        status = free_list_check(following->residency, tensor, &has_room);
     }
     if (status == CAPU_OK && !has_room) {
-        stock_expect(following->residency, tensor);
+        free_list_expect(following->residency, tensor);
         *is_expected = true;
     }
     return status;
@@ -311,7 +314,7 @@ static capu_status make_ready(struct following *following, const struct guide *g
 {
     const struct guide_access *accesses = guide->accesses + planned->accesses.first;
     struct guide_part previous = replay != NULL ? replay->previous : planned->previous;
-    bool may_expect = stock_is_used(following->residency);
+    bool may_expect = free_list_is_used(following->residency);
     bool takes = false;
     capu_status status = CAPU_OK;
 
@@ -322,7 +325,7 @@ static capu_status make_ready(struct following *following, const struct guide *g
         if (tensor == NULL) {
             continue;
         }
-        if (needs_contents && may_expect && stock_is_expected(following->residency, tensor)) {
+        if (needs_contents && may_expect && free_list_is_expected(following->residency, tensor)) {
             status = bring_expected(following, tensor);
         }
         if (status != CAPU_OK) {
@@ -534,7 +537,7 @@ capu_status executor_begin(struct following *following, struct op *op)
     capu_status status;
 
     ASSERT(following->guided->active != NULL && following->iteration->is_open);
-    status = stock_is_used(following->residency) ? bring_expected(following, NULL) : CAPU_OK;
+    status = free_list_is_used(following->residency) ? bring_expected(following, NULL) : CAPU_OK;
     if (status == CAPU_OK) {
         status = carry_out_before(following, following->guided->active->guide, op);
     }
@@ -569,8 +572,8 @@ capu_status executor_visit(struct following *following, const struct op *op)
     for (size_t i = 0; i < op->access_count && status == CAPU_OK; i++) {
         const struct tensor *tensor = op->accesses[i].tensor;
 
-        if (tensor_is_placed(tensor) && stock_is_used(following->residency) &&
-            stock_is_expected(following->residency, tensor)) {
+        if (tensor_is_placed(tensor) && free_list_is_used(following->residency) &&
+            free_list_is_expected(following->residency, tensor)) {
             status = bring_expected(following, tensor);
         }
         is_served = is_served && (!tensor_is_placed(tensor) || tensor_is_mapped(tensor));

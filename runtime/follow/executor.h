@@ -6,7 +6,7 @@
  * after it. Pages change hands by events only: work that takes a page waits, on the device, for the
  * last work of the tensor that had it. So nothing here maps memory, allocates or blocks the host.
  * There are three exceptions: strict mode, older contents that may still be read and are copied
- * out to a new host block, and unplaced guides, whose pages change hands by mapping (stock.h).
+ * out to a new host block, and unplaced guides, whose pages change hands by mapping (free_list.h).
  *
  * If an op is not the planned one, or anything else does not go as planned, the iteration leaves
  * the guide (leave_guide) and continues in passive mode.

@@ -74,7 +74,7 @@ capu_status graph_note_end(struct following *following, capu_graph *graph, struc
             .before = tensor_is_placed(tensor) ? graph->before[tensor->guide_index] : tensor->state,
             .after = tensor->state,
             .is_persistent = tensor->is_persistent,
-            .is_carried = record->tensors[i].is_carried,
+            .is_live_in = record->tensors[i].is_live_in,
         };
     }
     note_writes(graph, record);
@@ -90,7 +90,7 @@ static const char *find_difference(const struct graph_tensor *noted)
     if (tensor->is_persistent != noted->is_persistent) {
         return "outlives iterations now, or no longer does";
     }
-    if (noted->is_carried && !tensor_is_defined(tensor)) {
+    if (noted->is_live_in && !tensor_is_defined(tensor)) {
         return "is read, and is undefined now";
     }
     if (!tensor_is_managed(tensor)) {

@@ -5,10 +5,10 @@
 #include "runtime/context/failure.h"
 #include "runtime/follow/following.h"
 #include "runtime/guide/page_walk.h"
+#include "runtime/residency/free_list.h"
 #include "runtime/residency/leave.h"
 #include "runtime/residency/pager.h"
 #include "runtime/residency/parked.h"
-#include "runtime/residency/stock.h"
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"
 #include "runtime/strict/strict.h"
@@ -155,7 +155,7 @@ static size_t bind_resident(struct following *following, const struct guide *gui
     return count;
 }
 
-/* Binds all other page numbers to fresh pages, or puts these in stock. */
+/* Binds all other page numbers to fresh pages, or puts these in the free list. */
 static capu_status bind_pages(struct following *following, const struct guide *guide)
 {
     size_t missing = guide->page_count - bind_resident(following, guide);
@@ -175,7 +175,7 @@ static capu_status bind_pages(struct following *following, const struct guide *g
                           "taking the plan's pages");
     }
     if (status == CAPU_OK && guide->is_unplaced) {
-        stock_fill(following->residency, fresh, missing);
+        free_list_fill(following->residency, fresh, missing);
         next = missing;
     }
     for (uint32_t page = 0; page < guide->page_count && next < missing && status == CAPU_OK;
@@ -198,7 +198,7 @@ static capu_status map_pages(struct following *following, const struct guide *gu
     capu_status status = CAPU_OK;
 
     if (guide->is_unplaced) {
-        return starts_resident ? stock_take(following->residency, tensor) : CAPU_OK;
+        return starts_resident ? free_list_take(following->residency, tensor) : CAPU_OK;
     }
     for (size_t p = 0; p < tensor->page_count; p++) {
         tensor->pages[p] = following->guided->binding.pages[page_walk_next(&walk)];

@@ -36,7 +36,7 @@ capu_status binding_start(struct binding *binding, const struct guide *guide)
     for (uint32_t page = 0; page < guide->page_count; page++) {
         binding->pages[page] = DEVICE_NO_PAGE;
     }
-    binding->stock_count = 0;
+    binding->free_pages = 0;
     binding->leaving = (struct bound_queue){0};
     binding->expected = (struct bound_queue){0};
     binding->takes = 0;

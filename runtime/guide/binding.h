@@ -18,7 +18,7 @@
 #include "device/device.h"
 #include "runtime/guide/guide.h"
 
-/* Tensors in a queue of the stock, by number plus one; 0: none. */
+/* Tensors in a queue of the free list, by number plus one; 0: none. */
 struct bound_queue {
     uint32_t head;
     uint32_t tail;
@@ -30,7 +30,7 @@ struct bound_tensor {
     bool is_arriving;          /* installing brought its contents back: that copy is not one of the
                                   plan's */
     bool has_left_newest;      /* when it gave its pages up, only they had its newest contents */
-    struct bound_queue *queue; /* of the stock (stock.h), which it is in; NULL: none */
+    struct bound_queue *queue; /* of the free list (free_list.h), which it is in; NULL: none */
     uint32_t previous;         /* in it, by number plus one */
     uint32_t next;
 };
@@ -56,8 +56,8 @@ struct binding {
     uint64_t
         *newest; /* per page number, while the guide is left: the newest `taken` of its tensors */
     size_t newest_capacity;
-    size_t stock_count;         /* pages of an unplaced guide that no tensor has */
-    struct bound_queue leaving; /* see stock.h */
+    size_t free_pages;          /* pages of an unplaced guide that no tensor has */
+    struct bound_queue leaving; /* see free_list.h */
     struct bound_queue expected;
     uint64_t takes;      /* counts, since installing, tensors that took their pages */
     uint32_t next;       /* op to come in this iteration */

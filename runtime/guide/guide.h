@@ -108,7 +108,7 @@ struct guide {
     uint32_t *previous; /* tensors */
     struct plan_run *runs;
     uint32_t page_count; /* pages it needs */
-    bool is_unplaced;    /* no tensor has fixed pages: any may take any of them (stock.h) */
+    bool is_unplaced;    /* no tensor has fixed pages: any may take any of them (free_list.h) */
     uint64_t bytes;      /* of host memory that the guide takes */
 };
 

@@ -93,7 +93,7 @@ struct record_tensor {
     bool is_small : 1;      /* its allocation has a slot in a slab */
     bool is_last : 1;       /* its end is the end of its allocation */
     bool is_held : 1;       /* an unlimited run holds it all the time: persistent, with contents */
-    bool is_carried : 1;    /* its first access read contents from before the iteration */
+    bool is_live_in : 1;    /* its first access read contents from before the iteration */
     bool is_persistent : 1; /* its contents are carried into the iteration or out of it */
     bool is_transient : 1;  /* the tensor was transient at its first access; never changed later */
     bool is_cut : 1;        /* split after its last access here: the pieces hold its contents */

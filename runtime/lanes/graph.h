@@ -21,7 +21,7 @@ struct graph_tensor {
     struct tensor_state before;
     struct tensor_state after;
     bool is_persistent;
-    bool is_carried; /* what it had before the iteration was read */
+    bool is_live_in; /* what it had before the iteration was read */
     bool is_written;
 };
 

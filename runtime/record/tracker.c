@@ -281,9 +281,9 @@ static void add_entry(struct records *records, struct record *record, struct ten
     tensor->in_record.index = record->tensor_count++;
     entry = &record->tensors[tensor->in_record.index];
     *entry = describe(tensor);
-    entry->is_carried = role == CAPU_READ || role == CAPU_UPDATE;
-    entry->is_persistent = entry->is_persistent || entry->is_carried;
-    tensor->is_carried = tensor->is_carried || entry->is_carried;
+    entry->is_live_in = role == CAPU_READ || role == CAPU_UPDATE;
+    entry->is_persistent = entry->is_persistent || entry->is_live_in;
+    tensor->is_live_in = tensor->is_live_in || entry->is_live_in;
     tensor->overwrites++;
     entry->first_op = (uint32_t)record->op_count - 1;
     if (tensor->contents.list == &records->memory->persistent) {
@@ -475,7 +475,7 @@ static struct record_tensor *end_entry(struct records *records, const struct ten
 
     if (record != NULL && tensor->in_record.stamp == record->stamp) {
         entry = &record->tensors[tensor->in_record.index];
-        entry->is_persistent = entry->is_carried;
+        entry->is_persistent = entry->is_live_in;
     }
     return entry;
 }

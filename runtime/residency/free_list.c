@@ -1,5 +1,5 @@
-/* Pages of unplaced guides, see stock.h. */
-#include "runtime/residency/stock.h"
+/* Pages of unplaced guides, see free_list.h. */
+#include "runtime/residency/free_list.h"
 
 #include "base/assert.h"
 #include "runtime/context/failure.h"
@@ -49,19 +49,19 @@ static void leave_queue(struct residency *residency, uint32_t index)
     bound->queue = NULL;
 }
 
-void stock_fill(struct residency *residency, const device_page *pages, size_t count)
+void free_list_fill(struct residency *residency, const device_page *pages, size_t count)
 {
     pages_put_aside(residency->memory->pages, pages, count);
-    residency->guided->binding.stock_count += count;
+    residency->guided->binding.free_pages += count;
 }
 
-void stock_empty(struct residency *residency)
+void free_list_empty(struct residency *residency)
 {
-    pages_give_aside(residency->memory->pages, residency->guided->binding.stock_count);
-    residency->guided->binding.stock_count = 0;
+    pages_give_aside(residency->memory->pages, residency->guided->binding.free_pages);
+    residency->guided->binding.free_pages = 0;
 }
 
-capu_status stock_unmap(struct residency *residency, uint32_t index)
+capu_status free_list_unmap(struct residency *residency, uint32_t index)
 {
     struct tensor *tensor = bound_at(residency, index)->tensor;
     capu_status status = device_unmap(residency->lanes->device, tensor->span, tensor->page_count);
@@ -71,23 +71,24 @@ capu_status stock_unmap(struct residency *residency, uint32_t index)
     }
     TRACKER_ADD(residency->records, unmap_count, 1);
     leave_queue(residency, index);
-    stock_fill(residency, tensor->pages, tensor->page_count);
+    free_list_fill(residency, tensor->pages, tensor->page_count);
     return CAPU_OK;
 }
 
-/* Unmaps tensors that are leaving and whose work has completed, until the stock has so many pages.
+/* Unmaps tensors that are leaving and whose work has completed, until the free list has so many
+ * pages.
  */
 static capu_status reap(struct residency *residency, size_t page_count)
 {
     uint32_t next = residency->guided->binding.leaving.head;
     capu_status status = CAPU_OK;
 
-    while (next != 0 && residency->guided->binding.stock_count < page_count && status == CAPU_OK) {
+    while (next != 0 && residency->guided->binding.free_pages < page_count && status == CAPU_OK) {
         uint32_t index = next - 1;
 
         next = bound_at(residency, index)->next;
         if (order_is_over(bound_at(residency, index)->tensor)) {
-            status = stock_unmap(residency, index);
+            status = free_list_unmap(residency, index);
         }
     }
     return status;
@@ -102,22 +103,23 @@ static capu_status wait_for(struct residency *residency, const struct tensor *te
     return failure_check(residency->failure, status, "waiting for pages");
 }
 
-capu_status stock_check(struct residency *residency, const struct tensor *tensor, bool *has_room)
+capu_status free_list_check(struct residency *residency, const struct tensor *tensor,
+                            bool *has_room)
 {
     capu_status status = CAPU_OK;
 
-    *has_room = stock_has_left(residency, tensor->guide_index);
+    *has_room = free_list_has_left(residency, tensor->guide_index);
     if (!*has_room) {
         status = reap(residency, tensor->page_count);
-        *has_room = residency->guided->binding.stock_count >= tensor->page_count;
+        *has_room = residency->guided->binding.free_pages >= tensor->page_count;
     }
     return status;
 }
 
-capu_status stock_take(struct residency *residency, struct tensor *tensor)
+capu_status free_list_take(struct residency *residency, struct tensor *tensor)
 {
     struct binding *binding = &residency->guided->binding;
-    bool is_mapped = stock_has_left(residency, tensor->guide_index);
+    bool is_mapped = free_list_has_left(residency, tensor->guide_index);
     capu_status status = CAPU_OK;
 
     leave_queue(residency, tensor->guide_index);
@@ -125,7 +127,7 @@ capu_status stock_take(struct residency *residency, struct tensor *tensor)
         return CAPU_OK;
     }
     status = reap(residency, tensor->page_count);
-    while (status == CAPU_OK && binding->stock_count < tensor->page_count) {
+    while (status == CAPU_OK && binding->free_pages < tensor->page_count) {
         if (binding->leaving.head == 0) {
             return CAPU_NOT_READY;
         }
@@ -136,17 +138,17 @@ capu_status stock_take(struct residency *residency, struct tensor *tensor)
         return status;
     }
     pages_take_aside(residency->memory->pages, tensor->page_count, tensor->pages);
-    binding->stock_count -= tensor->page_count;
+    binding->free_pages -= tensor->page_count;
     status = device_map(residency->lanes->device, tensor->span, tensor->pages, tensor->page_count);
     if (status != CAPU_OK) {
-        stock_fill(residency, tensor->pages, tensor->page_count);
+        free_list_fill(residency, tensor->pages, tensor->page_count);
         return failure_check(residency->failure, status, "mapping device memory");
     }
     TRACKER_ADD(residency->records, map_count, 1);
     return CAPU_OK;
 }
 
-capu_status stock_give(struct residency *residency, struct tensor *tensor)
+capu_status free_list_give(struct residency *residency, struct tensor *tensor)
 {
     capu_status status = CAPU_OK;
 
@@ -156,36 +158,36 @@ capu_status stock_give(struct residency *residency, struct tensor *tensor)
     }
     if (strict_is_on(residency->settings)) {
         status = wait_for(residency, tensor);
-        return status == CAPU_OK ? stock_unmap(residency, tensor->guide_index) : status;
+        return status == CAPU_OK ? free_list_unmap(residency, tensor->guide_index) : status;
     }
     append(residency, &residency->guided->binding.leaving, tensor->guide_index);
     return CAPU_OK;
 }
 
-void stock_expect(struct residency *residency, const struct tensor *tensor)
+void free_list_expect(struct residency *residency, const struct tensor *tensor)
 {
     append(residency, &residency->guided->binding.expected, tensor->guide_index);
 }
 
-struct tensor *stock_expected(const struct residency *residency)
+struct tensor *free_list_expected(const struct residency *residency)
 {
     uint32_t head = residency->guided->binding.expected.head;
 
     return head != 0 ? residency->guided->binding.tensors[head - 1].tensor : NULL;
 }
 
-bool stock_is_expected(const struct residency *residency, const struct tensor *tensor)
+bool free_list_is_expected(const struct residency *residency, const struct tensor *tensor)
 {
     return residency->guided->binding.tensors[tensor->guide_index].queue ==
            &residency->guided->binding.expected;
 }
 
-bool stock_has_left(const struct residency *residency, uint32_t index)
+bool free_list_has_left(const struct residency *residency, uint32_t index)
 {
     return residency->guided->binding.tensors[index].queue == &residency->guided->binding.leaving;
 }
 
-void stock_keep(struct residency *residency, uint32_t index)
+void free_list_keep(struct residency *residency, uint32_t index)
 {
     leave_queue(residency, index);
 }

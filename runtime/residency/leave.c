@@ -5,9 +5,9 @@
 #include "runtime/context/failure.h"
 #include "runtime/guide/owed.h"
 #include "runtime/guide/page_walk.h"
+#include "runtime/residency/free_list.h"
 #include "runtime/residency/parked.h"
 #include "runtime/residency/residency.h"
-#include "runtime/residency/stock.h"
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"
 #include "runtime/strict/strict.h"
@@ -49,7 +49,7 @@ static bool has_contents_left(const struct residency *residency, const struct gu
         return false;
     }
     if (guide->is_unplaced) {
-        return stock_has_left(residency, index);
+        return free_list_has_left(residency, index);
     }
     for (size_t p = 0; p < tensor->page_count; p++) {
         if (residency->guided->binding.newest[page_walk_next(&walk)] > bound->taken) {
@@ -67,7 +67,7 @@ static void regain(struct residency *residency, const struct guide *guide, uint3
 
     if (has_contents_left(residency, guide, index) &&
         (guide->is_unplaced || strict_map(residency->strict, tensor) == CAPU_OK)) {
-        stock_keep(residency, index);
+        free_list_keep(residency, index);
         tensor_state_regains(tensor);
     }
 }
@@ -80,7 +80,7 @@ static capu_status unmap_tensor(struct residency *residency, const struct guide 
     capu_status status;
 
     if (guide->is_unplaced) {
-        return stock_has_left(residency, index) ? stock_unmap(residency, index) : CAPU_OK;
+        return free_list_has_left(residency, index) ? free_list_unmap(residency, index) : CAPU_OK;
     }
     if (!tensor_is_placed(tensor) || tensor_is_mapped(tensor) ||
         strict_is_on(residency->settings)) {
@@ -161,7 +161,7 @@ capu_status leave_uninstall(struct residency *residency)
             pages_give(residency->memory->pages, &residency->guided->binding.pages[page], 1);
         }
     }
-    stock_empty(residency);
+    free_list_empty(residency);
     give_blocks(residency, guide);
     forget_parked(residency, guide);
     parked_clear(residency);

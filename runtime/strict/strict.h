@@ -59,10 +59,10 @@ struct strict {
     size_t grant_capacity;
     uint64_t *checksums; /* of the accesses that only read, before the op */
     size_t checksum_capacity;
-    uint64_t poison_number;      /* of the op's first access, and the next lower ones: poison.h */
-    uint64_t poison_last;        /* the highest number given out */
-    struct strangers *strangers; /* tensors that share pages with the op: strict_strangers.h */
-    unsigned char *saved;        /* what the op has written: strict_again.h */
+    uint64_t poison_number;        /* of the op's first access, and the next lower ones: poison.h */
+    uint64_t poison_last;          /* the highest number given out */
+    struct bystanders *bystanders; /* tensors that share pages with the op: strict_bystanders.h */
+    unsigned char *saved;          /* what the op has written: strict_again.h */
     size_t saved_capacity;
     struct strict_finding finding; /* what the op did wrong */
 };

@@ -6,7 +6,7 @@
 #include "runtime/guide/enqueue.h"
 #include "runtime/op/op.h"
 #include "runtime/strict/strict.h"
-#include "runtime/strict/strict_strangers.h"
+#include "runtime/strict/strict_bystanders.h"
 #include "runtime/tensor/lookup.h"
 
 #include <string.h>
@@ -202,7 +202,7 @@ static uint64_t sum_outputs(const struct strict *strict, const struct op *op)
 }
 
 /* The results differ. With the first pattern again, they are as at first if they depend on it. If
-   they then repeat without being as at first, they depend on strangers, which only the first run
+   they then repeat without being as at first, they depend on bystanders, which only the first run
    had hidden from it. */
 static capu_status find_cause(struct strict *strict, const struct op *op,
                               struct strict_finding *finding)
@@ -212,7 +212,7 @@ static capu_status find_cause(struct strict *strict, const struct op *op,
 
     if (status == CAPU_OK && repeated.breach == STRICT_NOTHING) {
         finding->breach = STRICT_DEPENDS;
-    } else if (status == CAPU_OK && strict_strangers_any(strict) && op->call.replay == NULL) {
+    } else if (status == CAPU_OK && strict_bystanders_any(strict) && op->call.replay == NULL) {
         uint64_t sum = sum_outputs(strict, op);
 
         status = run(strict, op, false, &repeated);

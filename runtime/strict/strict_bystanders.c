@@ -1,5 +1,5 @@
-/* Strangers, see strict_strangers.h. */
-#include "runtime/strict/strict_strangers.h"
+/* Bystanders, see strict_bystanders.h. */
+#include "runtime/strict/strict_bystanders.h"
 
 #include "base/array.h"
 #include "runtime/strict/strict.h"
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW_WORDS 64 /* in an output of so few, one word that comes from a stranger is enough */
+#define FEW_WORDS 64 /* in an output of so few, one word that comes from a bystander is enough */
 
 /* The part of a tensor that lies in one shared page. */
-struct stranger {
+struct bystander {
     struct tensor *tensor;
     const unsigned char *address;
     uint64_t bytes;
@@ -18,8 +18,8 @@ struct stranger {
     size_t saved;          /* where its contents are in `saved` */
 };
 
-struct strangers {
-    struct stranger *list;
+struct bystanders {
+    struct bystander *list;
     size_t count;
     size_t capacity;
     const unsigned char **pages; /* that were searched */
@@ -31,13 +31,13 @@ struct strangers {
     uint64_t number; /* the pattern of the first; the others have the next lower numbers */
 };
 
-void strict_strangers_destroy(struct strangers *strangers)
+void strict_bystanders_destroy(struct bystanders *bystanders)
 {
-    if (strangers != NULL) {
-        free(strangers->list);
-        free(strangers->pages);
-        free(strangers->saved);
-        free(strangers);
+    if (bystanders != NULL) {
+        free(bystanders->list);
+        free(bystanders->pages);
+        free(bystanders->saved);
+        free(bystanders);
     }
 }
 
@@ -49,24 +49,24 @@ static bool is_named(const struct op *op, const struct tensor *tensor)
 static bool add(struct strict *strict, struct tensor *tensor, const unsigned char *start,
                 const unsigned char *end)
 {
-    struct strangers *strangers = strict->strangers;
-    struct stranger stranger = {.tensor = tensor, .address = start};
+    struct bystanders *bystanders = strict->bystanders;
+    struct bystander bystander = {.tensor = tensor, .address = start};
     uint64_t bytes = (uint64_t)(end - start);
 
-    stranger.bytes = bytes;
-    stranger.memory = device_view(strict->lanes->device, start, &bytes);
-    stranger.saved = strangers->saved_bytes;
-    if (stranger.memory == NULL) {
+    bystander.bytes = bytes;
+    bystander.memory = device_view(strict->lanes->device, start, &bytes);
+    bystander.saved = bystanders->saved_bytes;
+    if (bystander.memory == NULL) {
         return true; /* nothing is there that could be touched */
     }
-    if (!array_reserve(&strangers->list, &strangers->capacity, strangers->count + 1,
-                       sizeof(stranger)) ||
-        !array_reserve(&strangers->saved, &strangers->saved_capacity,
-                       strangers->saved_bytes + stranger.bytes, 1)) {
+    if (!array_reserve(&bystanders->list, &bystanders->capacity, bystanders->count + 1,
+                       sizeof(bystander)) ||
+        !array_reserve(&bystanders->saved, &bystanders->saved_capacity,
+                       bystanders->saved_bytes + bystander.bytes, 1)) {
         return false;
     }
-    strangers->list[strangers->count++] = stranger;
-    strangers->saved_bytes += stranger.bytes;
+    bystanders->list[bystanders->count++] = bystander;
+    bystanders->saved_bytes += bystander.bytes;
     return true;
 }
 
@@ -74,19 +74,19 @@ static bool add(struct strict *strict, struct tensor *tensor, const unsigned cha
 static bool add_page(struct strict *strict, const struct op *op, struct tensor *tensor,
                      const unsigned char *page)
 {
-    struct strangers *strangers = strict->strangers;
+    struct bystanders *bystanders = strict->bystanders;
     const unsigned char *page_end = page + strict->settings->config.page_bytes;
 
-    for (size_t i = 0; i < strangers->page_count; i++) {
-        if (strangers->pages[i] == page) {
+    for (size_t i = 0; i < bystanders->page_count; i++) {
+        if (bystanders->pages[i] == page) {
             return true;
         }
     }
-    if (!array_reserve(&strangers->pages, &strangers->page_capacity, strangers->page_count + 1,
-                       sizeof(*strangers->pages))) {
+    if (!array_reserve(&bystanders->pages, &bystanders->page_capacity, bystanders->page_count + 1,
+                       sizeof(*bystanders->pages))) {
         return false;
     }
-    strangers->pages[strangers->page_count++] = page;
+    bystanders->pages[bystanders->page_count++] = page;
     while (tensor->previous != NULL && tensor_end(tensor->previous) > page) {
         tensor = tensor->previous;
     }
@@ -116,10 +116,10 @@ static bool add_pages_of(struct strict *strict, const struct op *op, struct tens
            add_page(strict, op, tensor, (const unsigned char *)last);
 }
 
-static bool is_listed(const struct strangers *strangers, const struct tensor *tensor)
+static bool is_listed(const struct bystanders *bystanders, const struct tensor *tensor)
 {
-    for (size_t i = 0; i < strangers->count; i++) {
-        if (strangers->list[i].tensor == tensor) {
+    for (size_t i = 0; i < bystanders->count; i++) {
+        if (bystanders->list[i].tensor == tensor) {
             return true;
         }
     }
@@ -133,7 +133,7 @@ static bool add_small(struct strict *strict, const struct op *op, const void *ad
         address != NULL ? tensors_find(&strict->memory->tensors, address) : NULL;
 
     for (; tensor != NULL; tensor = tensor->next) {
-        if (!is_named(op, tensor) && !is_listed(strict->strangers, tensor) &&
+        if (!is_named(op, tensor) && !is_listed(strict->bystanders, tensor) &&
             !add(strict, tensor, tensor->address, tensor_end(tensor))) {
             return false;
         }
@@ -151,7 +151,7 @@ static bool add_neighbours(struct strict *strict, const struct op *op, const str
             add_small(strict, op, slabs_beside(strict->memory->slabs, address, true)));
 }
 
-/* Adds all strangers of the op at hand. */
+/* Adds all bystanders of the op at hand. */
 static bool add_all(struct strict *strict, const struct op *op)
 {
     bool is_complete = true;
@@ -165,94 +165,94 @@ static bool add_all(struct strict *strict, const struct op *op)
     return is_complete;
 }
 
-static struct poison poison_at(const struct strangers *strangers, size_t index)
+static struct poison poison_at(const struct bystanders *bystanders, size_t index)
 {
-    return poison_of(strangers->number - index);
+    return poison_of(bystanders->number - index);
 }
 
-capu_status strict_strangers_hide(struct strict *strict, const struct op *op)
+capu_status strict_bystanders_hide(struct strict *strict, const struct op *op)
 {
-    struct strangers *strangers = strict->strangers;
+    struct bystanders *bystanders = strict->bystanders;
 
-    if (strangers == NULL) {
-        strangers = calloc(1, sizeof(*strangers));
-        if (strangers == NULL) {
+    if (bystanders == NULL) {
+        bystanders = calloc(1, sizeof(*bystanders));
+        if (bystanders == NULL) {
             return CAPU_NO_HOST_MEMORY;
         }
-        strict->strangers = strangers;
+        strict->bystanders = bystanders;
     }
-    strangers->count = 0;
-    strangers->page_count = 0;
-    strangers->saved_bytes = 0;
+    bystanders->count = 0;
+    bystanders->page_count = 0;
+    bystanders->saved_bytes = 0;
     if (!add_all(strict, op)) {
-        strangers->count = 0;
+        bystanders->count = 0;
         return CAPU_NO_HOST_MEMORY;
     }
-    strict->poison_last += strangers->count;
-    strangers->number = strict->poison_last;
-    for (size_t i = 0; i < strangers->count; i++) {
-        const struct stranger *stranger = &strangers->list[i];
-        const struct poison poison = poison_at(strangers, i);
+    strict->poison_last += bystanders->count;
+    bystanders->number = strict->poison_last;
+    for (size_t i = 0; i < bystanders->count; i++) {
+        const struct bystander *bystander = &bystanders->list[i];
+        const struct poison poison = poison_at(bystanders, i);
 
-        memcpy(strangers->saved + stranger->saved, stranger->memory, stranger->bytes);
-        poison_fill(&poison, stranger->memory, stranger->address, stranger->bytes);
+        memcpy(bystanders->saved + bystander->saved, bystander->memory, bystander->bytes);
+        poison_fill(&poison, bystander->memory, bystander->address, bystander->bytes);
     }
     return CAPU_OK;
 }
 
-bool strict_strangers_any(const struct strict *strict)
+bool strict_bystanders_any(const struct strict *strict)
 {
-    return strict->strangers != NULL && strict->strangers->count > 0;
+    return strict->bystanders != NULL && strict->bystanders->count > 0;
 }
 
 /* Compares with the pattern at the start, and the rest with itself, since the pattern repeats. */
-static bool is_unchanged(const struct stranger *stranger, const struct poison *poison)
+static bool is_unchanged(const struct bystander *bystander, const struct poison *poison)
 {
     unsigned char start[sizeof(poison->words)];
-    size_t first = stranger->bytes < sizeof(start) ? (size_t)stranger->bytes : sizeof(start);
+    size_t first = bystander->bytes < sizeof(start) ? (size_t)bystander->bytes : sizeof(start);
 
-    poison_fill(poison, start, stranger->address, first);
-    return memcmp(stranger->memory, start, first) == 0 &&
-           memcmp(stranger->memory, stranger->memory + first, stranger->bytes - first) == 0;
+    poison_fill(poison, start, bystander->address, first);
+    return memcmp(bystander->memory, start, first) == 0 &&
+           memcmp(bystander->memory, bystander->memory + first, bystander->bytes - first) == 0;
 }
 
-const void *strict_strangers_written(const struct strict *strict)
+const void *strict_bystanders_written(const struct strict *strict)
 {
-    const struct strangers *strangers = strict->strangers;
+    const struct bystanders *bystanders = strict->bystanders;
 
-    for (size_t i = 0; i < strangers->count; i++) {
-        const struct stranger *stranger = &strangers->list[i];
-        const struct poison poison = poison_at(strangers, i);
+    for (size_t i = 0; i < bystanders->count; i++) {
+        const struct bystander *bystander = &bystanders->list[i];
+        const struct poison poison = poison_at(bystanders, i);
 
-        if (is_unchanged(stranger, &poison)) {
+        if (is_unchanged(bystander, &poison)) {
             continue;
         }
-        for (uint64_t at = 0; at < stranger->bytes; at++) {
-            uintptr_t phase = (uintptr_t)(stranger->address + at) % sizeof(poison.words);
+        for (uint64_t at = 0; at < bystander->bytes; at++) {
+            uintptr_t phase = (uintptr_t)(bystander->address + at) % sizeof(poison.words);
 
-            if (stranger->memory[at] != ((const unsigned char *)poison.words)[phase]) {
-                return stranger->address + at;
+            if (bystander->memory[at] != ((const unsigned char *)poison.words)[phase]) {
+                return bystander->address + at;
             }
         }
     }
     return NULL;
 }
 
-void strict_strangers_show(struct strict *strict)
+void strict_bystanders_show(struct strict *strict)
 {
-    const struct strangers *strangers = strict->strangers;
+    const struct bystanders *bystanders = strict->bystanders;
 
-    for (size_t i = 0; i < strangers->count; i++) {
-        const struct stranger *stranger = &strangers->list[i];
+    for (size_t i = 0; i < bystanders->count; i++) {
+        const struct bystander *bystander = &bystanders->list[i];
 
-        memcpy(stranger->memory, strangers->saved + stranger->saved, stranger->bytes);
+        memcpy(bystander->memory, bystanders->saved + bystander->saved, bystander->bytes);
     }
 }
 
-/* The first stranger of which a word is in the tensor; SIZE_MAX: none. */
+/* The first bystander of which a word is in the tensor; SIZE_MAX: none. */
 static uint64_t find_any(const struct strict *strict, const struct tensor *tensor)
 {
-    const struct strangers *strangers = strict->strangers;
+    const struct bystanders *bystanders = strict->bystanders;
     uint64_t here;
 
     for (uint64_t done = 0; done < tensor->bytes; done += here) {
@@ -266,7 +266,7 @@ static uint64_t find_any(const struct strict *strict, const struct tensor *tenso
             uint32_t word;
 
             memcpy(&word, memory + at, sizeof(word));
-            if (poison_is_from(word, strangers->number, strangers->count, &index)) {
+            if (poison_is_from(word, bystanders->number, bystanders->count, &index)) {
                 return index;
             }
         }
@@ -274,26 +274,26 @@ static uint64_t find_any(const struct strict *strict, const struct tensor *tenso
     return UINT64_MAX;
 }
 
-/* Random words can look like one of many strangers, but hardly twice like the same. */
+/* Random words can look like one of many bystanders, but hardly twice like the same. */
 static bool is_in(const struct strict *strict, size_t index, const struct tensor *tensor)
 {
-    const struct poison poison = poison_at(strict->strangers, index);
+    const struct poison poison = poison_at(strict->bystanders, index);
     struct poison_found found = {0};
 
     strict_find_results(strict, &poison, false, tensor, &found);
     return found.words >= 2 || (found.words == 1 && found.scanned <= FEW_WORDS);
 }
 
-struct tensor *strict_strangers_read(const struct strict *strict, const struct op *op)
+struct tensor *strict_bystanders_read(const struct strict *strict, const struct op *op)
 {
-    const struct strangers *strangers = strict->strangers;
+    const struct bystanders *bystanders = strict->bystanders;
 
-    for (size_t i = 0; strangers->count > 0 && i < op->access_count; i++) {
+    for (size_t i = 0; bystanders->count > 0 && i < op->access_count; i++) {
         const struct access *access = &op->accesses[i];
         uint64_t index = access->role != CAPU_READ ? find_any(strict, access->tensor) : UINT64_MAX;
 
-        if (index < strangers->count && is_in(strict, (size_t)index, access->tensor)) {
-            return strangers->list[index].tensor;
+        if (index < bystanders->count && is_in(strict, (size_t)index, access->tensor)) {
+            return bystanders->list[index].tensor;
         }
     }
     return NULL;

@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "runtime/context/failure.h"
 #include "runtime/strict/strict.h"
-#include "runtime/strict/strict_strangers.h"
+#include "runtime/strict/strict_bystanders.h"
 #include "runtime/tensor/lookup.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ void strict_finish(struct strict *strict)
     free(strict->grants);
     free(strict->checksums);
     free(strict->saved);
-    strict_strangers_destroy(strict->strangers);
+    strict_bystanders_destroy(strict->bystanders);
     *strict = (struct strict){0};
 }
 
@@ -80,11 +80,11 @@ capu_status strict_watch_begin(struct strict *strict, const struct op *op)
             .is_writable = !is_only_read(access),
         };
     }
-    status = status == CAPU_OK ? strict_strangers_hide(strict, op) : status;
+    status = status == CAPU_OK ? strict_bystanders_hide(strict, op) : status;
     if (status == CAPU_OK) {
         status = device_open(strict->lanes->device, strict->grants, op->access_count);
         if (status != CAPU_OK) {
-            strict_strangers_show(strict);
+            strict_bystanders_show(strict);
         }
     }
     return failure_check(strict->failure, status, "opening the operands of an op in strict mode");
@@ -233,8 +233,8 @@ void strict_watch_end(struct strict *strict, const struct op *op)
     if (device_close(strict->lanes->device, &faults) != CAPU_OK) {
         return;
     }
-    written = strict_strangers_written(strict);
-    strict_strangers_show(strict);
+    written = strict_bystanders_written(strict);
+    strict_bystanders_show(strict);
     faults.strayed = faults.strayed != NULL ? faults.strayed : written;
     if (faults.strayed != NULL) {
         finding->breach = STRICT_STRAYED;
@@ -252,7 +252,7 @@ void strict_watch_end(struct strict *strict, const struct op *op)
         find_poison(strict, op, finding);
     }
     if (has_run && finding->breach == STRICT_NOTHING) {
-        finding->tensor = strict_strangers_read(strict, op);
+        finding->tensor = strict_bystanders_read(strict, op);
         finding->breach = finding->tensor != NULL ? STRICT_STRAYED : STRICT_NOTHING;
         finding->at = NULL;
     }

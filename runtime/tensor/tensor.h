@@ -98,7 +98,7 @@ struct tensor {
     bool is_persistent;
     bool is_read_after; /* read outside iterations, or made persistent late: plans keep it to their
                            end */
-    bool is_carried;    /* some iteration has read contents from before it began */
+    bool is_live_in;    /* some iteration has read contents from before it began */
     bool keeps_block;   /* the block stays without a copy in it, too: swap_reserve_block */
 
     /* Every op that is recorded or planned. */
@@ -106,7 +106,7 @@ struct tensor {
     struct lane_position ready;      /* when its last copy in has arrived */
     struct tensor_mention in_record; /* the record of the iteration that touched it last */
     uint64_t version;                /* counts writes */
-    uint32_t overwrites; /* iterations that touched it first by overwriting it; see is_carried */
+    uint32_t overwrites; /* iterations that touched it first by overwriting it; see is_live_in */
     uint16_t kind;
     uint16_t hint;
 

@@ -2,7 +2,7 @@
 #include "tests/api/order/order_states.h"
 
 #include "runtime/api/context.h"
-#include "runtime/residency/stock.h"
+#include "runtime/residency/free_list.h"
 #include "tests/support/adaptor_fault.h"
 
 #include <stdlib.h>
@@ -546,10 +546,10 @@ static enum order_more more_of(const capu_context *context, const struct tensor 
     if (!tensor_is_placed(tensor)) {
         return ORDER_PLAIN;
     }
-    if (stock_is_used(&context->residency)) {
-        return stock_is_expected(&context->residency, tensor)             ? ORDER_EXPECTED
-               : stock_has_left(&context->residency, tensor->guide_index) ? ORDER_LEFT
-                                                                          : ORDER_PLAIN;
+    if (free_list_is_used(&context->residency)) {
+        return free_list_is_expected(&context->residency, tensor)             ? ORDER_EXPECTED
+               : free_list_has_left(&context->residency, tensor->guide_index) ? ORDER_LEFT
+                                                                              : ORDER_PLAIN;
     }
     return context->guided.binding.tensors[tensor->guide_index].is_arriving ? ORDER_ARRIVING
                                                                             : ORDER_PLAIN;
