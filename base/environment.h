@@ -4,6 +4,10 @@
  * A set-user-ID program, or one with file capabilities, runs with rights that the user who starts
  * it does not have, and that user sets the environment. A path from there would be read, written
  * or loaded with the program's rights. So in such a program these variables are as if unset.
+ *
+ * The variables that configure a context are read in runtime/context/config.c (config_resolve),
+ * paths among them by environment_path. Those that `capuchin run` sets are read in
+ * shim/driver/settings.c.
  */
 #ifndef CAPU_BASE_ENVIRONMENT_H
 #define CAPU_BASE_ENVIRONMENT_H

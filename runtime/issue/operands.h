@@ -1,5 +1,5 @@
 /*
- * Everything around the work of an op. operands_begin resolves the operands, makes them
+ * Everything around the work of an op. operands_begin resolves and checks the operands, makes them
  * resident, clears and poisons them, and marks the start. The caller enqueues the work on the
  * compute stream. operands_end marks the end and updates versions, copies and the record; it fails
  * only if the context is lost.

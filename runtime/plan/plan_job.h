@@ -2,9 +2,9 @@
  * A plan in the making: from a finished record, off the training thread.
  *
  * The context's thread copies what the plan is made of: the record as a trace, and the budgets. A
- * worker of the agent runs the planner and compiles its plan. The context's thread asks from time
- * to time whether there is one, and takes it. Planning is pure, so a job that is stopped or thrown
- * away leaves nothing behind.
+ * worker of the agent runs the planner (policy/search/planner.h) and compiles its plan
+ * (guide_compile). The context's thread asks from time to time whether there is one, and takes it.
+ * Planning is pure, so a job that is stopped or thrown away leaves nothing behind.
  *
  * A job in stages hands over the first plan that it finds, and then better ones, while it goes on
  * planning: faster ones, and after one without places the first that has places. Only the newest is

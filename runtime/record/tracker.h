@@ -8,6 +8,9 @@
  * since timed events are expensive. Arrays keep their capacity: a steady iteration allocates
  * nothing.
  *
+ * What becomes of a finished record is declared here, too: a trace and its file (trace_record.c),
+ * and a line of the report (report_json.c).
+ *
  * Owned by the context's thread.
  */
 #ifndef CAPU_RUNTIME_TRACKER_H

@@ -4,7 +4,8 @@
  * An op needs its operands resident. The pager makes room for them by evicting other tensors, least
  * recently used first (victims.h), and brings back those that are out. Evicting only starts a
  * departure (departure.h): the host waits only when memory is needed at once, and then for the
- * departure that was queued first.
+ * departure that was queued first. The budget is not enforced here, but where pages are taken
+ * (allocator/pages.h).
  *
  * Owned by the context's thread.
  */

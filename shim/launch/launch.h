@@ -1,4 +1,10 @@
-/* A launch as the program asks for it. */
+/*
+ * A launch as the program asks for it.
+ *
+ * launch.c has our functions for the driver's launches (handlers.h). A launch gets its operands
+ * there before its access begins: from its slice (reach_add) if the kernel is closed. Otherwise it
+ * gets all allocations, or those of its parameters if the user vouches for them.
+ */
 #ifndef CAPU_SHIM_LAUNCH_H
 #define CAPU_SHIM_LAUNCH_H
 
