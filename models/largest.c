@@ -51,6 +51,7 @@ static capu_status plan_and_time(const struct largest_request *request,
 
     if (status == CAPU_OK) {
         status = timeline_of(&timeline, &program, NULL, false, error);
+        program_finish(&program);
         plan_finish(&plan);
     }
     if (status == CAPU_OK) {
