@@ -105,13 +105,29 @@ static capu_status leave(void *user, const struct item *item, uint32_t tensor)
     return CAPU_OK;
 }
 
-static capu_status run(struct pass *pass)
+/* The records are those of an iteration after others, so what was copied out before is on the host.
+ */
+static capu_status walk_earlier(struct pass *pass)
 {
-    static const struct program_visitor visitor = {.take = arrive, .give = leave};
+    static const struct program_visitor none = {0};
+    const struct program *program = pass->program;
     capu_status status;
 
     program_walk_finish(&pass->walk);
-    status = program_walk_init(&pass->walk, pass->program);
+    status = program_walk_init(&pass->walk, program);
+    for (uint32_t i = 0; i < program->count && status == CAPU_OK; i++) {
+        status = program_walk_item(&pass->walk, &none, NULL, &program->items[i]);
+    }
+    if (status == CAPU_OK) {
+        program_walk_turn(&pass->walk, &none, NULL);
+    }
+    return status;
+}
+
+static capu_status run(struct pass *pass)
+{
+    static const struct program_visitor visitor = {.take = arrive, .give = leave};
+    capu_status status = walk_earlier(pass);
 
     for (uint32_t t = 0; t < pass->trace_index->trace->tensor_count && status == CAPU_OK; t++) {
         pass->leftover[t].to = program_walk_is_resident(&pass->walk, t) ? UINT32_MAX : 0;

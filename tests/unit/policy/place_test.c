@@ -289,6 +289,25 @@ START_TEST(pages_are_kept_over_the_border)
 }
 END_TEST
 
+/* Nothing writes w, so from the second iteration on its host copy is there already, and saving it
+   copies nothing. */
+START_TEST(a_tensor_saved_once_returns_in_every_iteration)
+{
+    ck_assert_int_eq(
+        place(TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 500, "parameter")
+                  TENSOR_LINE(1, "x", 500, "activation") TENSOR_LINE(2, "y", 500, "activation")
+                      TENSOR_LINE(3, "z", 500, "activation")
+                          OP_LINE("a", 5000, "[0]", "[1]", "[]", "true")
+                              OP_LINE("b", 5000, "[1]", "[2]", "[]", "true")
+                                  OP_LINE("c", 5000, "[0,2]", "[3]", "[]", "true")
+                                      OP_LINE("d", 5000, "[3]", "[]", "[]", "true") END_LINE(4, 4),
+              PLAN_LINE(2000, PAGE) AFTER("save", 0, 0) AFTER("drop", 0, 0) PREFETCH(0, 2)),
+        CAPU_OK);
+    ck_assert(!share(0, 1));
+    ck_assert(!share(0, 3));
+}
+END_TEST
+
 /* A second plan for less memory: what is resident at the border keeps its pages. */
 START_TEST(planners_keep_pages)
 {
@@ -402,6 +421,7 @@ int main(void)
     tcase_add_test(tests, tensors_apart_share_no_pages);
     tcase_add_test(tests, placing_again_changes_nothing);
     tcase_add_test(tests, pages_are_kept_over_the_border);
+    tcase_add_test(tests, a_tensor_saved_once_returns_in_every_iteration);
     tcase_add_test(tests, planners_keep_pages);
     tcase_add_test(tests, planners_name_a_sufficient_number_of_pages);
     suite_add_tcase(suite, tests);
