@@ -468,8 +468,9 @@ capu_status place_plan(const struct trace_index *trace_index, const struct machi
     struct program program = {0};
     capu_status status = placer_create(trace_index, machine, NULL, &placer, error);
 
-    plan_clear_places(plan);
+    *result = (struct place_result){.placed_ns = UINT64_MAX};
     if (status == CAPU_OK) {
+        plan_clear_places(plan);
         status = program_init(&program, trace_index, plan, error);
     }
     if (status == CAPU_OK) {
