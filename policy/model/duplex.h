@@ -13,7 +13,6 @@
 
 #include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/format/plan.h"
 #include "policy/model/program.h"
 
 /* Rates while the other direction is busy, in bytes per second; 0: not known. */

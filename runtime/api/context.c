@@ -9,7 +9,6 @@
 #include "runtime/context/config.h"
 #include "runtime/context/device_choice.h"
 #include "runtime/context/host_memory.h"
-#include "runtime/issue/operands.h"
 #include "runtime/issue/settle.h"
 #include "runtime/plan/planning.h"
 #include "runtime/record/live_server.h"
@@ -17,7 +16,6 @@
 #include "runtime/residency/parked.h"
 #include "runtime/strict/strict_watch.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -22,7 +22,6 @@
 
 #include "policy/format/plan.h"
 #include "policy/model/hints.h"
-#include "policy/model/trace_index.h"
 #include "runtime/iteration/record.h"
 
 struct program;

@@ -26,7 +26,6 @@
 #include "runtime/tensor/order.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Adds what one operand does to one tensor. Two equal roles stay what they are; any other mixture

@@ -5,8 +5,8 @@
 #include "runtime/context/failure.h"
 #include "runtime/guide/enqueue.h"
 #include "runtime/op/op.h"
-#include "runtime/strict/strict.h"
 #include "runtime/strict/strict_bystanders.h"
+#include "runtime/strict/strict_watch.h"
 #include "runtime/tensor/lookup.h"
 
 #include <string.h>

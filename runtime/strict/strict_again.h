@@ -19,7 +19,7 @@
 #ifndef CAPU_RUNTIME_STRICT_AGAIN_H
 #define CAPU_RUNTIME_STRICT_AGAIN_H
 
-#include "runtime/strict/strict_watch.h"
+#include "runtime/strict/strict.h"
 
 /* After an op whose run function has done what it says: runs it again, unless it is not replayable
    or there is no memory for that, or something was noted about it already. Notes what is wrong.

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "policy/format/string_buffer.h"
-#include "policy/search/planner.h"
 
 #include "tools/predict/subject.h"
 
