@@ -151,3 +151,21 @@ void label_records_discard_wrong(struct label_records *records)
         plan_cache_discard_wrong(&records->slots[i].record->plans);
     }
 }
+
+const char *label_records_refusal(const struct label_record *label)
+{
+    const char *refusal = NULL;
+
+    if (backoff_is_paused(&label->backoff)) {
+        return "guided mode pauses under this label, since too many iterations in a row left their "
+               "plans";
+    }
+    if (label->predictor.count > 0) {
+        refusal = plan_cache_refusal(&label->plans, predictor_newest(&label->predictor));
+    }
+    if (refusal == NULL && label->was_displaced) {
+        return "a plan of this label was discarded, since all that are kept would take more than "
+               "plan_memory_bytes";
+    }
+    return refusal != NULL ? refusal : "";
+}

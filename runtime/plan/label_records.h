@@ -71,6 +71,10 @@ void label_records_add_better(struct label_records *records, struct label_record
                               struct plan_entry *active, struct plan_entry *better,
                               uint64_t limit_bytes);
 
+/* Why the iteration expected next has no plan, or what became of it; "": there is nothing to say. A
+   constant, or owned by the record. */
+const char *label_records_refusal(const struct label_record *label);
+
 /* Host memory that the plans of all labels take. */
 uint64_t label_records_plan_bytes(const struct label_records *records);
 

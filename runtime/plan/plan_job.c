@@ -9,6 +9,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+/* How long the thread sleeps between looks at a plan and at the device. Whether the device has
+   finished can only be asked, so being woken for the plan would save no more than one such nap. */
+enum { NAP_NS = 200000 };
 
 /* How often a plan is asked for whose host copies fit. */
 enum { HOST_ROUNDS = 5 };
@@ -396,6 +401,29 @@ bool plan_job_is_done(const struct plan_job *job)
 void plan_job_wait(const struct plan_job *job)
 {
     agent_wait(job->agent, job->task);
+}
+
+/* Whether waiting for a first plan costs no more than going on without one: the device works on
+   earlier iterations, for which installing a plan waits anyway, or less time has passed than the
+   recorded iteration stalled. */
+static bool is_worth_waiting(struct plan_job *job, struct lane_position end)
+{
+    uint64_t passed_ns = monotonic_now_ns() - job->started_ns;
+
+    return !plan_job_has_plan(job) && !plan_job_is_done(job) && passed_ns < PLAN_JOB_PATIENCE_NS &&
+           (passed_ns < job->stall_ns || !lane_has_passed(end));
+}
+
+void plan_job_wait_briefly(struct plan_job *job, struct device *device, struct lane_position end)
+{
+    bool is_moving = true;
+
+    while (is_moving && is_worth_waiting(job, end)) {
+        uint64_t before = device_now_ns(device);
+
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+        is_moving = device_now_ns(device) != before;
+    }
 }
 
 void plan_job_stop(struct plan_job *job)

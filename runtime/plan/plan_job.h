@@ -33,6 +33,9 @@ enum plan_job_places {
     PLACES_NONE,     /* such a plan is not looked for */
 };
 
+/* So long after planning began, iterations no longer wait for a first plan. */
+#define PLAN_JOB_PATIENCE_NS UINT64_C(200000000)
+
 struct plan_job {
     struct trace trace;
     const struct trace_index *trace_index; /* of it, while the worker plans */
@@ -85,6 +88,11 @@ bool plan_job_has_plan(struct plan_job *job);
 /* Whether it is done; waits until it is. */
 bool plan_job_is_done(const struct plan_job *job);
 void plan_job_wait(const struct plan_job *job);
+
+/* Waits for a first plan as long as that costs no more than going on without one; `end` is the end
+   of the work that the device still has. Returns at once on a device whose clock stands still
+   meanwhile, as that of sim does. */
+void plan_job_wait_briefly(struct plan_job *job, struct device *device, struct lane_position end);
 
 /* Asks a running job to end early, with whatever result. */
 void plan_job_stop(struct plan_job *job);

@@ -11,13 +11,8 @@
 #include "runtime/residency/parked.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum { FAILURES = 3, JOBS = PLANNING_JOBS };
-
-/* How long the thread sleeps between looks at a plan and at the device. Whether the device has
-   finished can only be asked, so being woken for the plan would save no more than one such nap. */
-enum { NAP_NS = 200000 };
 
 struct plan_keeper {
     struct plan_job *jobs[JOBS];
@@ -380,45 +375,14 @@ static capu_status wait_for_plan(struct plans *plans, const char *label, uint64_
     return status;
 }
 
-/* The end of the work that the device still has; a position that has passed: none. */
-static struct lane_position find_end(const struct plans *plans)
-{
-    const struct record *newest = NULL;
-
-    for (size_t i = 0; i < RECORD_COUNT; i++) {
-        const struct record *record = &plans->records->tracker.records[i];
-
-        if (record->state == RECORD_RUNNING && (newest == NULL || record->stamp > newest->stamp)) {
-            newest = record;
-        }
-    }
-    return newest != NULL ? newest->end : (struct lane_position){0};
-}
-
-/* Whether waiting for a first plan costs no more than going on without one: the device works on
-   earlier iterations, for which installing a plan waits anyway, or less time has passed than the
-   recorded iteration stalled. */
-static bool is_worth_waiting(struct plan_job *job, struct lane_position end)
-{
-    uint64_t passed_ns = monotonic_now_ns() - job->started_ns;
-
-    return !plan_job_has_plan(job) && !plan_job_is_done(job) && passed_ns < PLANNING_PATIENCE_NS &&
-           (passed_ns < job->stall_ns || !lane_has_passed(end));
-}
-
-/* Waits for a first plan as long as that is worth it; not on a device whose clock stands still
-   meanwhile, as that of sim does. */
+/* Waits for a first plan as long as that is worth it. */
 static void wait_for_stage(struct plans *plans, const char *label, uint64_t signature)
 {
     struct plan_job **job = find_job(plans->keeper, label, signature);
-    struct lane_position end = find_end(plans);
-    bool is_moving = true;
 
-    while (job != NULL && is_moving && is_worth_waiting(*job, end)) {
-        uint64_t before = device_now_ns(plans->lanes->device);
-
-        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
-        is_moving = device_now_ns(plans->lanes->device) != before;
+    if (job != NULL) {
+        plan_job_wait_briefly(*job, plans->lanes->device,
+                              tracker_newest_end(&plans->records->tracker));
     }
     take_jobs(plans);
 }
@@ -663,24 +627,6 @@ void planning_end(struct label_record *label, const struct record *record)
                  record->report.diverged != 0);
 }
 
-static const char *error_of(const struct label_record *label)
-{
-    const char *refusal = NULL;
-
-    if (backoff_is_paused(&label->backoff)) {
-        return "guided mode pauses under this label, since too many iterations in a row left their "
-               "plans";
-    }
-    if (label->predictor.count > 0) {
-        refusal = plan_cache_refusal(&label->plans, predictor_newest(&label->predictor));
-    }
-    if (refusal == NULL && label->was_displaced) {
-        return "a plan of this label was discarded, since all that are kept would take more than "
-               "plan_memory_bytes";
-    }
-    return refusal != NULL ? refusal : "";
-}
-
 /* The label of the iteration under way, or of the last one. NULL: it is not remembered. */
 static struct label_record *newest_label(const struct plans *plans)
 {
@@ -717,7 +663,7 @@ const char *planning_error(struct plans *plans, const char *label)
         return "";
     }
     record = label_records_find(&plans->labels, label);
-    return record != NULL ? error_of(record) : "";
+    return record != NULL ? label_records_refusal(record) : "";
 }
 
 /* How long a plan for the label has been in the making; 0: none is. */

@@ -32,9 +32,6 @@ struct plans;
 /* Plans that are made at once, each by a task of the agent. */
 enum { PLANNING_JOBS = 3 };
 
-/* So long after planning began, iterations no longer wait for a first plan. */
-#define PLANNING_PATIENCE_NS UINT64_C(200000000)
-
 /* Errors: NO_HOST_MEMORY, and what measuring the link gives. */
 capu_status planning_create(struct plans *plans, struct plan_keeper **out);
 

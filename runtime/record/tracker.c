@@ -607,3 +607,17 @@ const struct record *tracker_finished_after(const struct tracker *tracker, uint6
     }
     return next;
 }
+
+struct lane_position tracker_newest_end(const struct tracker *tracker)
+{
+    const struct record *newest = NULL;
+
+    for (size_t i = 0; i < RECORD_COUNT; i++) {
+        const struct record *record = &tracker->records[i];
+
+        if (record->state == RECORD_RUNNING && (newest == NULL || record->stamp > newest->stamp)) {
+            newest = record;
+        }
+    }
+    return newest != NULL ? newest->end : (struct lane_position){0};
+}

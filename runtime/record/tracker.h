@@ -134,6 +134,9 @@ static inline capu_status tracker_grow(void *array, size_t *capacity, size_t nee
     return array_reserve(array, capacity, needed, element_bytes) ? CAPU_OK : CAPU_NO_HOST_MEMORY;
 }
 
+/* The end of the work that the device still has of iterations; a position that has passed: none. */
+struct lane_position tracker_newest_end(const struct tracker *tracker);
+
 struct trace;
 struct error_text;
 

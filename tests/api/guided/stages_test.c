@@ -248,12 +248,12 @@ START_TEST(a_busy_device_gives_planning_time)
     net_init(&net, (struct rig_options){0});
     net.rig.context->settings.config.wait_for_plan = 0;
     run_ahead(&net, 0);
-    run_ahead(&net, 5 * PLANNING_PATIENCE_NS / 1000);
+    run_ahead(&net, 5 * PLAN_JOB_PATIENCE_NS / 1000);
     run_ahead(&net, 0);
     RIG_OK(&net.rig, capu_synchronize(net.rig.context));
     RIG_OK(&net.rig, capu_report_get(net.rig.context, &report));
     ck_assert_uint_eq(report.iteration, 3);
-    ck_assert_msg(report.mode == CAPU_MODE_GUIDED || report.planning_ns >= PLANNING_PATIENCE_NS,
+    ck_assert_msg(report.mode == CAPU_MODE_GUIDED || report.planning_ns >= PLAN_JOB_PATIENCE_NS,
                   "mode %u, planning for %ju ns: %s", report.mode, (uintmax_t)report.planning_ns,
                   report.plan_error);
     rig_finish(&net.rig);
