@@ -39,8 +39,8 @@ static capu_status enqueue(struct following *following, const struct guide *guid
 
         status = enqueue_replay(following->guided, guide, number);
         breach = strict_watch_replay_end(following->strict, op);
-        breach = breach == CAPU_OK ? strict_again_check(following->strict, guide, op) : breach;
         status = status == CAPU_OK ? breach : status;
+        status = status == CAPU_OK ? strict_again_check(following->strict, guide, op) : status;
     }
     return status;
 }

@@ -326,8 +326,8 @@ END_TEST
 /* Programs that once failed. A plan discarded what an earlier iteration had left in a tensor,
    because the planned iteration clears it later with capu_zero; after a split, what could have been
    recomputed was lost; strict mode compared a replay by a checksum that depended on which pages lay
-   next to each other; and it compared zeros that a plan filled in again while they were being
-   filled in. */
+   next to each other; it compared zeros that a plan filled in again while they were being filled
+   in; and it compared what a replay would have written whose work could not be enqueued. */
 START_TEST(programs_that_failed)
 {
     static const struct {
@@ -335,15 +335,18 @@ START_TEST(programs_that_failed)
         const char *planner;
         bool strict;
         bool is_unplaced;
-    } programs[] = {{5285, "recompute", false, false},
-                    {30110, NULL, false, false},
-                    {11, NULL, true, true},
-                    {236, "recompute", true, false}};
+        bool has_faults;
+    } programs[] = {{5285, "recompute", false, false, false},
+                    {30110, NULL, false, false, false},
+                    {11, NULL, true, true, false},
+                    {236, "recompute", true, false, false},
+                    {2042, NULL, true, false, true}};
 
     run_program(programs[_i].seed,
                 (struct rig_options){.planner = programs[_i].planner,
                                      .strict = programs[_i].strict,
-                                     .places_nothing = programs[_i].is_unplaced},
+                                     .places_nothing = programs[_i].is_unplaced,
+                                     .has_faults = programs[_i].has_faults},
                 &(struct totals){0});
 }
 END_TEST
@@ -429,7 +432,7 @@ int main(void)
     tcase_add_test(programs, strict_mode);
     tcase_add_loop_test(programs, without_places, 0, 4);
     tcase_add_loop_test(programs, replayed_programs, 0, 2);
-    tcase_add_loop_test(programs, programs_that_failed, 0, 4);
+    tcase_add_loop_test(programs, programs_that_failed, 0, 5);
     tcase_add_loop_test(programs, device_faults, 0, 2);
     tcase_add_test(programs, delayed_streams);
     tcase_add_test(programs, little_host_memory);
