@@ -105,30 +105,28 @@ static capu_status leave(void *user, const struct item *item, uint32_t tensor)
     return CAPU_OK;
 }
 
+static const struct program_visitor no_visitor = {0};
+
 /* The records are those of an iteration after others, so what was copied out before is on the host.
  */
 static capu_status walk_earlier(struct pass *pass)
 {
-    static const struct program_visitor none = {0};
     const struct program *program = pass->program;
-    capu_status status;
+    capu_status status = program_walk_init(&pass->walk, program);
 
-    program_walk_finish(&pass->walk);
-    status = program_walk_init(&pass->walk, program);
     for (uint32_t i = 0; i < program->count && status == CAPU_OK; i++) {
-        status = program_walk_item(&pass->walk, &none, NULL, &program->items[i]);
-    }
-    if (status == CAPU_OK) {
-        program_walk_turn(&pass->walk, &none, NULL);
+        status = program_walk_item(&pass->walk, &no_visitor, NULL, &program->items[i]);
     }
     return status;
 }
 
+/* Another iteration. */
 static capu_status run(struct pass *pass)
 {
     static const struct program_visitor visitor = {.take = arrive, .give = leave};
-    capu_status status = walk_earlier(pass);
+    capu_status status = CAPU_OK;
 
+    program_walk_turn(&pass->walk, &no_visitor, NULL);
     for (uint32_t t = 0; t < pass->trace_index->trace->tensor_count && status == CAPU_OK; t++) {
         pass->leftover[t].to = program_walk_is_resident(&pass->walk, t) ? UINT32_MAX : 0;
     }
@@ -182,7 +180,8 @@ capu_status residencies_init(struct residencies *residencies, const struct progr
         goto finish;
     }
     find_starts(&pass, needed);
-    status = run(&pass);
+    status = walk_earlier(&pass);
+    status = status == CAPU_OK ? run(&pass) : status;
     if (status != CAPU_OK) {
         goto finish;
     }
