@@ -146,6 +146,23 @@ capu_status json_lines_next(struct json_lines *lines, bool *more)
     return CAPU_OK;
 }
 
+capu_status json_lines_each(struct json_lines *lines,
+                            capu_status (*read)(void *user, bool is_first), void *user)
+{
+    bool more = true;
+    bool is_first = true;
+    capu_status status = json_lines_next(lines, &more);
+
+    while (status == CAPU_OK && more) {
+        status = read(user, is_first);
+        is_first = false;
+        status = status == CAPU_OK ? json_lines_next(lines, &more) : status;
+    }
+    return status == CAPU_OK && is_first
+               ? error_text_set(lines->error, CAPU_BAD_FILE, "%s: empty", lines->file)
+               : status;
+}
+
 capu_status json_lines_number(struct json_lines *lines, const json_t *object, const char *key,
                               bool required, uint64_t limit, uint64_t *value)
 {

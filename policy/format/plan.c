@@ -466,8 +466,9 @@ static capu_status read_place(struct reader *reader)
     return status;
 }
 
-static capu_status read_line(struct reader *reader, bool is_first)
+static capu_status read_line(void *user, bool is_first)
 {
+    struct reader *reader = user;
     const char *type = reader->lines.type;
 
     if (is_first != (strcmp(type, "plan") == 0)) {
@@ -496,23 +497,11 @@ capu_status plan_read(struct plan *plan, const char *file, const char *data, siz
                       struct error_text *error)
 {
     struct reader reader = {.plan = plan};
-    bool is_first = true;
-    bool more = true;
-    capu_status status = CAPU_OK;
+    capu_status status;
 
     json_lines_init(&reader.lines, file, data, length, error);
     *plan = (struct plan){0};
-    while (status == CAPU_OK) {
-        status = json_lines_next(&reader.lines, &more);
-        if (status != CAPU_OK || !more) {
-            break;
-        }
-        status = read_line(&reader, is_first);
-        is_first = false;
-    }
-    if (status == CAPU_OK && is_first) {
-        status = error_text_set(error, CAPU_BAD_FILE, "%s: empty", file);
-    }
+    status = json_lines_each(&reader.lines, read_line, &reader);
     json_lines_finish(&reader.lines);
     free(reader.drops.ids);
     if (status != CAPU_OK) {

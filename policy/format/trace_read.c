@@ -248,8 +248,9 @@ static capu_status read_end(struct reader *reader)
     return json_lines_refuse(lines, what);
 }
 
-static capu_status read_line(struct reader *reader, bool is_first)
+static capu_status read_line(void *user, bool is_first)
 {
+    struct reader *reader = user;
     const char *type = reader->lines.type;
 
     if (reader->has_ended) {
@@ -283,24 +284,12 @@ capu_status trace_read(struct trace *trace, const char *file, const char *data, 
 {
     struct error_text own = {""};
     struct reader reader = {.trace = trace};
-    bool is_first = true;
-    bool more = true;
-    capu_status status = CAPU_OK;
+    capu_status status;
 
     /* json_lines_refuse_built reads the message back, so there has to be a place for it. */
     json_lines_init(&reader.lines, file, data, length, error != NULL ? error : &own);
     *trace = (struct trace){0};
-    while (status == CAPU_OK) {
-        status = json_lines_next(&reader.lines, &more);
-        if (status != CAPU_OK || !more) {
-            break;
-        }
-        status = read_line(&reader, is_first);
-        is_first = false;
-    }
-    if (status == CAPU_OK && is_first) {
-        status = error_text_set(error, CAPU_BAD_FILE, "%s: empty", file);
-    }
+    status = json_lines_each(&reader.lines, read_line, &reader);
     json_lines_finish(&reader.lines);
     free(reader.reads.ids);
     free(reader.writes.ids);
