@@ -11,7 +11,7 @@
 #include "runtime/context/host_memory.h"
 #include "runtime/issue/settle.h"
 #include "runtime/plan/planning.h"
-#include "runtime/record/live_server.h"
+#include "runtime/record/live.h"
 #include "runtime/residency/leave.h"
 #include "runtime/residency/parked.h"
 #include "runtime/strict/strict_watch.h"

@@ -3,8 +3,9 @@
  *
  * Small allocations get a slot in a slab, and are always resident. Others get whole pages of
  * address space and no memory: that comes when an op first writes them. Inside an iteration, the
- * n-th allocation gets the address of the n-th one before if the sizes are equal (address_memo.h),
- * and where that allocation is still departing or parked, it is taken back with its pages.
+ * n-th allocation gets the address of the n-th one before if the sizes are equal (struct
+ * address_memo), and where that allocation is still departing or parked, it is taken back with its
+ * pages.
  */
 #include "runtime/tensor/allocation.h"
 

@@ -13,6 +13,7 @@
 #include "runtime/context/failure.h"
 #include "runtime/context/structs.h"
 #include "runtime/issue/settle.h"
+#include "runtime/record/report_json.h"
 #include "runtime/tensor/lookup.h"
 
 #include <inttypes.h>

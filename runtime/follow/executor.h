@@ -17,7 +17,7 @@
 #ifndef CAPU_RUNTIME_EXECUTOR_H
 #define CAPU_RUNTIME_EXECUTOR_H
 
-#include "runtime/guide/binding.h"
+#include "runtime/guide/guided.h"
 #include "runtime/op/op.h"
 
 struct following;

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "runtime/context/failure.h"
 #include "runtime/follow/following.h"
-#include "runtime/guide/page_walk.h"
+#include "runtime/guide/guide.h"
 #include "runtime/residency/free_list.h"
 #include "runtime/residency/leave.h"
 #include "runtime/residency/pager.h"

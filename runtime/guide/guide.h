@@ -11,7 +11,7 @@
  *
  * A guide says nothing of live tensors and pages of the device: tensors and pages are numbers in
  * it. So it outlives what is freed, and it never changes once it is compiled. What it is bound to
- * while it is active is in binding.h, what its iterations took in feedback.h, and what an iteration
+ * while it is active is in guided.h, what its iterations took in feedback.h, and what an iteration
  * that leaves it recomputes in recovery.h.
  *
  * Made on the context's thread (guide_create), copied and compiled on any one (guide_copy,
@@ -118,6 +118,10 @@ void guide_destroy(struct guide *guide);
 /* Another guide for the same iteration. Pre: no plan has been filled in. NO_HOST_MEMORY. */
 capu_status guide_copy(const struct guide *guide, struct guide **out);
 
+/* A zeroed array that the guide keeps and counts in `bytes`; a pointer for no elements, too. NULL:
+   no host memory. */
+void *guide_array(struct guide *guide, size_t count, size_t bytes);
+
 /* Fills in what the plan of the program does. Its trace was built of the same record, for a plan.
    Errors: INVALID (the plan places only some tensors), NO_HOST_MEMORY, TOO_LARGE. */
 capu_status guide_compile(struct guide *guide, const struct program *program,
@@ -125,5 +129,30 @@ capu_status guide_compile(struct guide *guide, const struct program *program,
 
 /* Whether a tensor of the guide begins there. */
 bool guide_has_tensor(const struct guide *guide, const void *address);
+
+/* The page numbers of one tensor of a guide, in order. They lie in several runs. */
+struct page_walk {
+    const struct guide *guide;
+    struct guide_part runs;
+    uint32_t run;
+    uint32_t offset;
+};
+
+static inline struct page_walk page_walk_start(const struct guide *guide, uint32_t tensor)
+{
+    return (struct page_walk){.guide = guide, .runs = guide->tensors[tensor].runs};
+}
+
+static inline uint32_t page_walk_next(struct page_walk *walk)
+{
+    const struct plan_run *run = &walk->guide->runs[walk->runs.first + walk->run];
+    uint32_t page = run->first + walk->offset++;
+
+    if (walk->offset == run->count) {
+        walk->offset = 0;
+        walk->run++;
+    }
+    return page;
+}
 
 #endif

@@ -1,7 +1,20 @@
 /* A kept plan, see plan_entry.h. */
 #include "runtime/guide/plan_entry.h"
 
+#include "base/assert.h"
+
 #include <stdlib.h>
+
+bool improvement_is_due(struct improvement *improvement, uint64_t change_ns)
+{
+    uint64_t lost_ns = improvement->forgone_ns;
+
+    ASSERT(improvement->gain_ns > 0);
+    lost_ns =
+        improvement->gain_ns > UINT64_MAX - lost_ns ? UINT64_MAX : lost_ns + improvement->gain_ns;
+    improvement->forgone_ns = lost_ns;
+    return lost_ns >= change_ns;
+}
 
 /* The planned times of the ops in the guide, which has all but those that happen once. */
 static void copy_times(struct plan_entry *entry, const struct record *record)

@@ -18,7 +18,6 @@
 #include "capuchin/op.h"
 #include "capuchin/report.h"
 #include "device/lane.h"
-#include "runtime/iteration/copy_sums.h"
 #include "runtime/op/call.h"
 #include "runtime/tensor/page_census.h"
 
@@ -120,6 +119,24 @@ struct record_replay {
     uint64_t end;
     uint64_t wait_ns;
 };
+
+/* The copies of one direction that were timed, and how fast they were. */
+enum copy_way { COPY_OUT, COPY_IN, COPY_WAYS };
+
+struct copy_sums {
+    uint64_t count;
+    uint64_t bytes;
+    uint64_t ns;
+};
+
+/* Bytes per second beside the latency of each copy; 0: there was no copy. */
+static inline uint64_t copy_sums_rate(const struct copy_sums *sums, uint64_t latency_ns)
+{
+    uint64_t latency = sums->count * latency_ns;
+    double ns = sums->ns > latency ? (double)(sums->ns - latency) : 1.0;
+
+    return sums->bytes == 0 ? 0 : (uint64_t)((double)sums->bytes * 1e9 / ns);
+}
 
 /* Open: being written. Running: ended, but its work may be unfinished. Finished: complete. */
 enum record_state { RECORD_UNUSED, RECORD_OPEN, RECORD_RUNNING, RECORD_FINISHED };

@@ -1,10 +1,157 @@
-/* One record per label, and what is discarded when there is too much: see label_records.h. */
+/* What is remembered per label, and what is discarded when there is too much: see label_records.h.
+ */
 #include "runtime/plan/label_records.h"
 
 #include "base/array.h"
 #include "base/assert.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+void address_memo_finish(struct address_memo *memo)
+{
+    free(memo->places);
+    *memo = (struct address_memo){0};
+}
+
+void address_memo_begin(struct address_memo *memo)
+{
+    memo->next = 0;
+}
+
+/* The entry of that size, or the one to be replaced by it. */
+static struct address_memo_entry *find_entry(struct address_memo_place *place, uint64_t bytes)
+{
+    size_t i = 0;
+
+    while (i + 1 < ADDRESS_MEMO_SIZES && place->entries[i].bytes != bytes) {
+        i++;
+    }
+    return &place->entries[i];
+}
+
+void *address_memo_propose(const struct address_memo *memo, uint64_t bytes)
+{
+    const struct address_memo_entry *entry;
+
+    if (memo->next >= memo->count) {
+        return NULL;
+    }
+    entry = find_entry(&memo->places[memo->next], bytes);
+    return entry->bytes == bytes ? entry->address : NULL;
+}
+
+capu_status address_memo_note(struct address_memo *memo, void *address, uint64_t bytes)
+{
+    struct address_memo_entry *newest;
+
+    if (!array_reserve(&memo->places, &memo->capacity, memo->next + 1, sizeof(*memo->places))) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    if (memo->next == memo->count) {
+        memo->places[memo->count++] = (struct address_memo_place){0};
+    }
+    newest = memo->places[memo->next++].entries;
+    for (struct address_memo_entry *at = find_entry(memo->places + memo->next - 1, bytes);
+         at > newest; at--) {
+        *at = at[-1];
+    }
+    *newest = (struct address_memo_entry){.address = address, .bytes = bytes};
+    return CAPU_OK;
+}
+
+bool backoff_is_paused(const struct backoff *backoff)
+{
+    return backoff->left > 0;
+}
+
+void backoff_note(struct backoff *backoff, bool is_guided, bool has_diverged)
+{
+    if (backoff->left > 0) {
+        ASSERT(!is_guided);
+        backoff->left--;
+        return;
+    }
+    if (!is_guided) {
+        return;
+    }
+    if (!has_diverged) {
+        *backoff = (struct backoff){0};
+        return;
+    }
+    if (backoff->diverged < BACKOFF_DIVERGED) {
+        backoff->diverged++;
+    }
+    if (backoff->diverged == BACKOFF_DIVERGED) {
+        if (backoff->pause == 0) {
+            backoff->pause = BACKOFF_PAUSE;
+        } else if (backoff->pause < UINT64_MAX / 2) {
+            backoff->pause *= 2;
+        }
+        backoff->left = backoff->pause;
+    }
+}
+
+void predictor_add(struct predictor *predictor, uint64_t signature)
+{
+    if (predictor->count == PREDICTOR_LENGTH) {
+        memmove(predictor->signatures, predictor->signatures + 1,
+                (PREDICTOR_LENGTH - 1) * sizeof(predictor->signatures[0]));
+        predictor->count--;
+    }
+    predictor->signatures[predictor->count++] = signature;
+}
+
+uint64_t predictor_newest(const struct predictor *predictor)
+{
+    ASSERT(predictor->count > 0);
+    return predictor->signatures[predictor->count - 1];
+}
+
+/* How many signatures before `end` equal the newest ones. */
+static size_t common_length(const struct predictor *predictor, size_t end)
+{
+    size_t length = 0;
+
+    while (length < end && predictor->signatures[end - 1 - length] ==
+                               predictor->signatures[predictor->count - 1 - length]) {
+        length++;
+    }
+    return length;
+}
+
+static size_t times_seen(const struct predictor *predictor, uint64_t signature)
+{
+    size_t times = 0;
+
+    for (size_t i = 0; i < predictor->count; i++) {
+        times += predictor->signatures[i] == signature;
+    }
+    return times;
+}
+
+size_t predictor_predict(const struct predictor *predictor, uint64_t *signature)
+{
+    size_t best_length = 0;
+    size_t best_times = 0;
+
+    ASSERT(predictor->count > 0);
+    for (size_t end = 0; end < predictor->count; end++) {
+        size_t length = common_length(predictor, end);
+        size_t times;
+
+        if (length < best_length) {
+            continue;
+        }
+        times = times_seen(predictor, predictor->signatures[end]);
+        if (length > best_length || times >= best_times) {
+            best_length = length;
+            best_times = times;
+            *signature = predictor->signatures[end];
+        }
+    }
+    return best_length;
+}
 
 static void clear(struct label_record *record)
 {

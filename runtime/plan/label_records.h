@@ -1,6 +1,6 @@
 /*
- * What the runtime remembers of the iterations under one label: what their ops were, which
- * addresses their allocations got, and what planning for them came to.
+ * What the runtime remembers of the iterations under one label: which signatures they had, which
+ * addresses their allocations got, what planning for them came to, and whether they pause.
  *
  * Most programs use few labels ("train", "validate"), some one per shape. One that makes up a label
  * per iteration must not make the table grow, so there are two limits. Plans are the large part:
@@ -14,10 +14,108 @@
 #ifndef CAPU_RUNTIME_LABEL_RECORDS_H
 #define CAPU_RUNTIME_LABEL_RECORDS_H
 
-#include "runtime/plan/address_memo.h"
-#include "runtime/plan/backoff.h"
+#include "capuchin/status.h"
 #include "runtime/plan/plan_cache.h"
-#include "runtime/plan/predictor.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Address memo: which address the n-th allocation of an iteration under a label got last time.
+ *
+ * A plan names tensors by address, so it only fits an iteration whose allocations get the addresses
+ * that the recorded one had. Programs that allocate and free inside each step are given the same
+ * addresses each step from this memo. A few sizes are remembered per allocation, so that an
+ * occasional smaller batch does not displace the usual one.
+ *
+ * Zeroed is empty.
+ */
+enum { ADDRESS_MEMO_SIZES = 4 };
+
+struct address_memo_entry {
+    void *address;
+    uint64_t bytes; /* 0: unused */
+};
+
+/* What the n-th allocations got, the newest first, each size once. */
+struct address_memo_place {
+    struct address_memo_entry entries[ADDRESS_MEMO_SIZES];
+};
+
+struct address_memo {
+    struct address_memo_place *places;
+    size_t count;
+    size_t capacity;
+    size_t next; /* n, of the allocation to come in this iteration */
+};
+
+void address_memo_finish(struct address_memo *memo);
+
+/* An iteration begins: counts its allocations from 0. */
+void address_memo_begin(struct address_memo *memo);
+
+/* The address the next allocation had when it last had this size; NULL: it had not lately. */
+void *address_memo_propose(const struct address_memo *memo, uint64_t bytes);
+
+/* Notes what the next allocation got, and counts it. NO_HOST_MEMORY: not noted, harmless. */
+capu_status address_memo_note(struct address_memo *memo, void *address, uint64_t bytes);
+
+/*
+ * Backoff: when iterations under a label stop following plans, and when they try again.
+ *
+ * Where shapes are drawn at random, nearly every iteration leaves its plan. It has then paid for
+ * installing and leaving it, and gained nothing. So after BACKOFF_DIVERGED iterations in a row that
+ * left their plans, a label pauses for BACKOFF_PAUSE iterations, which are passive. Then one
+ * iteration tries again, and each time it fails the next pause is twice as long. One iteration that
+ * follows its plan to the end ends all this. Iterations that had no plan count neither way.
+ *
+ * Pure functions of the struct. Zeroed: nothing has diverged.
+ */
+enum { BACKOFF_DIVERGED = 8, BACKOFF_PAUSE = 64 };
+
+struct backoff {
+    uint32_t diverged; /* iterations in a row that left their plan, at most BACKOFF_DIVERGED */
+    uint64_t pause;    /* iterations of the newest pause; 0: there was none */
+    uint64_t left;     /* iterations of it that have not ended */
+};
+
+/* Whether the next iteration is not to follow a plan. */
+bool backoff_is_paused(const struct backoff *backoff);
+
+/* An iteration has ended. `is_guided`: it began with a plan. `has_diverged`: it left that plan. */
+void backoff_note(struct backoff *backoff, bool is_guided, bool has_diverged);
+
+/*
+ * The predictor: which iteration comes next under a label.
+ *
+ * Iterations are known by their signatures, of which the newest PREDICTOR_LENGTH are remembered.
+ * The next one is predicted to be what followed the longest stretch of the past that equals the
+ * present: shapes that take turns are predicted from their second turn on, whatever the period.
+ *
+ * Zeroed is empty.
+ */
+enum { PREDICTOR_LENGTH = 64 };
+
+struct predictor {
+    uint64_t signatures[PREDICTOR_LENGTH]; /* the oldest first */
+    size_t count;
+};
+
+/* An iteration has ended. */
+void predictor_add(struct predictor *predictor, uint64_t signature);
+
+/* The signature of the newest iteration. Pre: there was one. */
+uint64_t predictor_newest(const struct predictor *predictor);
+
+/*
+ * The signature of the iteration to come. Returns how many of the newest iterations also stand,
+ * in this order, before an earlier one: the longest such stretch counts, and what followed it is
+ * predicted. If several stretches are equally long, the most frequent signature that followed one
+ * of them wins; of equally frequent ones, the latest. 0: the newest iteration is new, and
+ * *signature is the most frequent one. Pre: there was an iteration.
+ */
+size_t predictor_predict(const struct predictor *predictor, uint64_t *signature);
 
 enum { LABEL_RECORDS = 1024 };
 

@@ -4,7 +4,7 @@
  * signature.
  *
  * A plan may keep a better one for the same iterations, until changing to it is worth it
- * (improvement.h).
+ * (struct improvement).
  *
  * The memory that plans take is limited over all labels: label_records.h picks those to discard.
  * Reasons are short, and a label has PLAN_CACHE_REFUSALS of them.

@@ -5,18 +5,18 @@
  * Planning takes finished records from the tracker (planning_review). If there is no plan for such
  * an iteration yet, a job makes one off the training thread (plan_job.h), and hands over the first
  * one that it finds and then better ones, which become active when that is worth it
- * (improvement.h). If the iteration followed a plan, its times are feedback for that plan, and may
- * lead to a better one (feedback.h).
+ * (struct improvement). If the iteration followed a plan, its times are feedback for that plan, and
+ * may lead to a better one (feedback.h).
  *
  * When an iteration begins, its signature is predicted from the earlier ones of its label
- * (predictor.h), and the guide for it, if there is one, is made active. A first plan in the making
- * is waited for, for a fraction of a second at most, where that costs no more than to go on without
- * one. Changing guides remaps memory and waits for the device, so the active guide stays when it is
- * also the next one. Guides are kept per label and signature, in a limited amount of memory
- * (label_records.h).
+ * (struct predictor), and the guide for it, if there is one, is made active. A first plan in the
+ * making is waited for, for a fraction of a second at most, where that costs no more than to go on
+ * without one. Changing guides remaps memory and waits for the device, so the active guide stays
+ * when it is also the next one. Guides are kept per label and signature, in a limited amount of
+ * memory (label_records.h).
  *
  * Labels under which iterations nearly always leave their plans pause: meanwhile no plan is made or
- * made active for them (backoff.h).
+ * made active for them (struct backoff).
  *
  * Owned by the context's thread; a running job is its worker's.
  */

@@ -7,9 +7,8 @@
 #define CAPU_RUNTIME_RECORDS_H
 
 #include "runtime/guide/guided.h"
-#include "runtime/record/copy_times.h"
 #include "runtime/record/live.h"
-#include "runtime/record/outside.h"
+#include "runtime/record/page_figures.h"
 #include "runtime/record/timeline_log.h"
 #include "runtime/record/tracker.h"
 #include "runtime/record/traffic.h"

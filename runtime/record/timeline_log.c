@@ -3,9 +3,9 @@
 
 #include "base/array.h"
 #include "runtime/context/agent.h"
-#include "runtime/guide/page_walk.h"
+#include "runtime/guide/guide.h"
 #include "runtime/record/records.h"
-#include "runtime/record/timeline_json.h"
+#include "runtime/record/report_json.h"
 #include "runtime/tensor/lookup.h"
 
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "runtime/context/failure.h"
 #include "runtime/record/page_figures.h"
 #include "runtime/record/records.h"
+#include "runtime/record/report_json.h"
 #include "runtime/tensor/lookup.h"
 
 #include <stdlib.h>

@@ -151,15 +151,4 @@ capu_status trace_record_build(struct records *records, const struct record *rec
 capu_status trace_record_write(struct records *records, const struct record *record, char **text,
                                size_t *bytes, char *why, size_t why_bytes);
 
-/* report_json.c: returns the report as one line of JSON, which the caller frees. The record adds
-   what the struct has no fields for; NULL: nothing. NULL: host memory is full. */
-char *report_json(const capu_report *report, const struct record *record);
-
-/* The same as a value of Jansson's, without the lists of evictions and stalls. NULL: as above. */
-struct json_t *report_json_counters(const capu_report *report);
-
-/* The words for a capu_method and a capu_mode in JSON and in the printed table. Constants. */
-const char *report_method_name(uint32_t method);
-const char *report_mode_name(uint32_t mode);
-
 #endif

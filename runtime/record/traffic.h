@@ -11,10 +11,14 @@
 #ifndef CAPU_RUNTIME_TRAFFIC_H
 #define CAPU_RUNTIME_TRAFFIC_H
 
+#include "capuchin/context.h"
 #include "capuchin/report.h"
 #include "device/lane.h"
+#include "runtime/iteration/record.h"
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct records;
 struct tensor;
@@ -58,5 +62,38 @@ void traffic_wait_end(struct records *records, struct lane_position start);
 
 /* Reads the gaps that have passed. Before marks on the compute lane are retired. */
 void traffic_settle(struct records *records);
+
+/*
+ * How fast a plan's copies are. In timed iterations under a plan, an event is recorded before and
+ * after each copy, on its lane. Copies may end after their iteration, so their times are read when
+ * an iteration is completed after that, and count there; nothing waits for them.
+ *
+ * A copy that cannot be timed, for lack of memory or of events, is not counted.
+ */
+struct copy_time {
+    struct device_event *begin; /* NULL: not made; events are used again */
+    struct device_event *end;
+    uint64_t bytes;
+};
+
+struct copy_times {
+    struct {
+        struct copy_time *times; /* ring; its capacity is a power of two */
+        size_t capacity;
+        size_t first;
+        size_t count;
+        bool is_open; /* the newest has begun */
+    } ways[COPY_WAYS];
+};
+
+void copy_times_finish(struct records *records);
+
+/* A copy is about to be enqueued, and has been. */
+void copy_times_begin(struct records *records, enum copy_way way, uint64_t bytes);
+void copy_times_end(struct records *records, enum copy_way way);
+
+/* Adds the copies that have ended since the last call to the record, and their rates to its report.
+ */
+void copy_times_read(struct records *records, struct record *record);
 
 #endif

@@ -3,8 +3,8 @@
 
 #include "base/assert.h"
 #include "runtime/context/failure.h"
+#include "runtime/guide/guide.h"
 #include "runtime/guide/owed.h"
-#include "runtime/guide/page_walk.h"
 #include "runtime/residency/free_list.h"
 #include "runtime/residency/parked.h"
 #include "runtime/residency/residency.h"

@@ -1,5 +1,5 @@
 /* The addresses that the n-th allocation of an iteration had last time. */
-#include "runtime/plan/address_memo.h"
+#include "runtime/plan/label_records.h"
 
 #include "tests/support/suite.h"
 

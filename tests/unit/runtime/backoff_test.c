@@ -1,5 +1,5 @@
 /* Pauses of guided mode: when they begin, how long they are, and what ends them. */
-#include "runtime/plan/backoff.h"
+#include "runtime/plan/label_records.h"
 
 #include "tests/support/suite.h"
 

@@ -1,6 +1,6 @@
 /* When a better plan is worth a change: never too early, never too late, and never at more than
    twice the cost of the best decision in hindsight. */
-#include "runtime/guide/improvement.h"
+#include "runtime/guide/plan_entry.h"
 
 #include "base/random.h"
 #include "tests/support/effort.h"

@@ -1,5 +1,5 @@
 /* Which signature is predicted: shapes that repeat with any period, and shapes at random. */
-#include "runtime/plan/predictor.h"
+#include "runtime/plan/label_records.h"
 
 #include "base/random.h"
 #include "tests/support/suite.h"

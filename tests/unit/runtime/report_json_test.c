@@ -1,6 +1,7 @@
 /* The JSON line of a report, read back with jansson: every field of the struct, and arbitrary
    names. */
 #include "runtime/context/names.h"
+#include "runtime/record/report_json.h"
 #include "runtime/record/tracker.h"
 
 #include "tests/support/malloc_faults.h"

@@ -1,5 +1,5 @@
-/* What a guide's numbers stand for, see binding.h. */
-#include "runtime/guide/binding.h"
+/* The binding of a guide, see guided.h. */
+#include "runtime/guide/guided.h"
 
 #include "base/array.h"
 
