@@ -4,6 +4,7 @@
  */
 #include "runtime/guide/guide.h"
 
+#include "base/assert.h"
 #include "policy/model/program_walk.h"
 
 #include <stdlib.h>
@@ -437,6 +438,38 @@ static capu_status walk_twice(struct compiler *compiler)
     return status;
 }
 
+/* Whether a tensor is an operand of an op of the guide. */
+static bool has_access(const struct guide *guide, uint32_t op, uint32_t tensor)
+{
+    struct guide_part accesses = guide->ops[op].accesses;
+
+    for (uint32_t i = 0; i < accesses.count; i++) {
+        if (guide->accesses[accesses.first + i].tensor == tensor) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the trace is of the guide's iteration: numbers mean the same in both. The trace may lack
+   operands (trace_record.c), and has a tensor more for what is always resident. */
+static bool agrees(const struct guide *guide, const struct trace *trace)
+{
+    if (trace->op_count != guide->op_count || trace->tensor_count < guide->tensor_count) {
+        return false;
+    }
+    for (uint32_t k = 0; k < trace->op_count; k++) {
+        const struct trace_op *op = &trace->ops[k];
+
+        for (uint32_t i = 0; i < trace_operand_count(op); i++) {
+            if (!has_access(guide, k, trace->operands[op->first + i])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 capu_status guide_compile(struct guide *guide, const struct program *program,
                           struct error_text *error)
 {
@@ -445,6 +478,7 @@ capu_status guide_compile(struct guide *guide, const struct program *program,
     struct compiler compiler = {.guide = guide, .program = program};
     capu_status status = copy_places(guide, plan, error);
 
+    ASSERT_INTERNAL(agrees(guide, trace_index->trace));
     if (status != CAPU_OK) {
         return status;
     }

@@ -16,15 +16,14 @@ bool improvement_is_due(struct improvement *improvement, uint64_t change_ns)
     return lost_ns >= change_ns;
 }
 
-/* The planned times of the ops in the guide, which has all but those that happen once. */
+/* The planned times of the ops in the guide. */
 static void copy_times(struct plan_entry *entry, const struct record *record)
 {
     uint32_t count = 0;
 
-    for (size_t i = 0; i < record->op_count; i++) {
-        if (!record_is_once(record, i)) {
-            entry->feedback.planned_ns[count++] = record->ops[i].ns;
-        }
+    for (size_t i = record_planned(record, 0); i < record->op_count;
+         i = record_planned(record, i + 1)) {
+        entry->feedback.planned_ns[count++] = record->ops[i].ns;
     }
 }
 

@@ -253,6 +253,17 @@ static inline bool record_is_once(const struct record *record, size_t op)
     return record->ops[op].is_once;
 }
 
+/* The first op from `op` on that plans are for: all but those that happen once. op_count: there is
+   none. Guides and traces for plans have these ops in this order, and the record's tensors in its
+   order, so a number means the same in both. */
+static inline size_t record_planned(const struct record *record, size_t op)
+{
+    while (op < record->op_count && record->ops[op].is_once) {
+        op++;
+    }
+    return op;
+}
+
 /* Adds an access to the newest op. */
 static inline void record_add_access(struct record *record, size_t tensor, uint32_t role)
 {

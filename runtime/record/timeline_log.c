@@ -444,9 +444,8 @@ void timeline_log_meet(struct records *records, struct tensor *tensor, size_t re
     }
 }
 
-/* Replays get the numbers that their ops have in the record, and their times. The guide does not
-   have the ops that happen only once. NO_HOST_MEMORY; INVALID (the guide has an op that the record
-   does not have); errors of reading times. */
+/* Replays get the numbers that their ops have in the record, and their times. NO_HOST_MEMORY;
+   INVALID (the guide has an op that the record does not have); errors of reading times. */
 static capu_status read_replays(struct records *records, struct timeline_log *log,
                                 const struct record *record)
 {
@@ -454,10 +453,9 @@ static capu_status read_replays(struct records *records, struct timeline_log *lo
     size_t count = 0;
     capu_status status = numbers != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
 
-    for (size_t i = 0; i < record->op_count && status == CAPU_OK; i++) {
-        if (!record_is_once(record, i)) {
-            numbers[count++] = (uint32_t)i;
-        }
+    for (size_t i = record_planned(record, 0); i < record->op_count && status == CAPU_OK;
+         i = record_planned(record, i + 1)) {
+        numbers[count++] = (uint32_t)i;
     }
     for (size_t i = 0; i < log->event_count && status == CAPU_OK; i++) {
         struct timeline_event *event = &log->events[i];

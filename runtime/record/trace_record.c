@@ -205,10 +205,10 @@ static capu_status add_ops(const struct record *record, bool for_plan, struct tr
         return CAPU_NO_HOST_MEMORY;
     }
     find_spared(record, &operands);
-    for (size_t i = 0; i < record->op_count && status == CAPU_OK; i++) {
-        if (!for_plan || !record_is_once(record, i)) {
-            status = add_op(record, i, &operands, trace, error);
-        }
+    for (size_t i = for_plan ? record_planned(record, 0) : 0;
+         i < record->op_count && status == CAPU_OK;
+         i = for_plan ? record_planned(record, i + 1) : i + 1) {
+        status = add_op(record, i, &operands, trace, error);
     }
     free(operands.ids);
     free(operands.is_spared);
