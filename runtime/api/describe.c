@@ -2,8 +2,8 @@
 #include "runtime/api/describe.h"
 
 #include "runtime/api/context.h"
+#include "runtime/context/config.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/structs.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/plan/planning.h"
 #include "runtime/residency/contents.h"

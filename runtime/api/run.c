@@ -1,7 +1,7 @@
 /* capu_run, accesses of the caller's own launches, and segments: see capuchin/op.h. */
 #include "runtime/api/context.h"
+#include "runtime/context/config.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/structs.h"
 #include "runtime/issue/issue.h"
 
 #include <string.h>

@@ -10,14 +10,96 @@
 
 #include "base/environment.h"
 #include "base/files.h"
+#include "capuchin/status.h"
 #include "policy/search/planner.h"
-#include "runtime/context/rank_path.h"
-#include "runtime/context/structs.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/stat.h>
+
+/*
+ * The names of files in a program of several processes: each writes its own, so the name says which
+ * process it is.
+ */
+
+enum { NUMBER_BYTES = 24 };
+
+/* Devices and pipes have no contents that another rank could replace. */
+static bool is_shareable(const char *path)
+{
+    struct stat found;
+
+    return stat(path, &found) == 0 && !S_ISREG(found.st_mode);
+}
+
+/* Writes the name. False: it has a percent sign that means nothing. */
+static bool expand_rank(const char *from, uint64_t rank, char *to, bool *has_rank)
+{
+    while (*from != '\0') {
+        if (*from != '%') {
+            *to++ = *from++;
+            continue;
+        }
+        if (from[1] == 'r') {
+            to += snprintf(to, NUMBER_BYTES, "%" PRIu64, rank);
+            *has_rank = true;
+        } else if (from[1] == '%') {
+            *to++ = '%';
+        } else {
+            return false;
+        }
+        from += 2;
+    }
+    *to = '\0';
+    return true;
+}
+
+/* Replaces `%r` in the malloc'd *path by the rank and `%%` by a percent sign. After an error *path
+   is unchanged, and `text` names it: INVALID (another character follows a percent sign; there are
+   several ranks, and a file rather than a device would have the same name for all),
+   NO_HOST_MEMORY. */
+static capu_status rank_path_expand(char **path, uint64_t rank, uint64_t rank_count, char *text,
+                                    size_t text_bytes)
+{
+    bool has_rank = false;
+    size_t marks = 0;
+    char *made;
+
+    for (const char *at = strchr(*path, '%'); at != NULL; at = strchr(at + 1, '%')) {
+        marks++;
+    }
+    made = malloc(strlen(*path) + marks * NUMBER_BYTES + 1);
+    if (made == NULL) {
+        snprintf(text, text_bytes, "no memory for the name of a file");
+        return CAPU_NO_HOST_MEMORY;
+    }
+    if (!expand_rank(*path, rank, made, &has_rank)) {
+        snprintf(
+            text, text_bytes,
+            "'%s': in the name of a file %%r is the rank and %%%% a percent sign; nothing else "
+            "may follow one",
+            *path);
+        free(made);
+        return CAPU_INVALID;
+    }
+    if (rank_count > 1 && !has_rank && !is_shareable(made)) {
+        snprintf(text, text_bytes,
+                 "'%s': %" PRIu64 " ranks would write this file; put %%r, which is the rank, into "
+                 "its name",
+                 *path, rank_count);
+        free(made);
+        return CAPU_INVALID;
+    }
+    free(*path);
+    *path = made;
+    return CAPU_OK;
+}
+
+/*
+ * Combining the fields, the environment and the defaults.
+ */
 
 extern char **environ; /* POSIX leaves the declaration to the program */
 
@@ -127,7 +209,7 @@ static bool read_count(const char *text, uint64_t *value)
 }
 
 /* What the text of a field must be, for the error message. */
-static const char *wanted(enum field_kind kind)
+static const char *wanted_text(enum field_kind kind)
 {
     switch (kind) {
     case FIELD_MODE:
@@ -229,7 +311,7 @@ static capu_status read_environment(capu_config *config, const struct field *fie
     }
     if (!read_number(config, field, value)) {
         snprintf(text, text_bytes, "%s='%s' is not %s", field->variable, value,
-                 wanted(field->kind));
+                 wanted_text(field->kind));
         return CAPU_INVALID;
     }
     return CAPU_OK;
@@ -279,7 +361,7 @@ static void list_planners(const char *wrong, char *text, size_t text_bytes)
     }
 }
 
-static capu_status check(const capu_config *config, char *text, size_t text_bytes)
+static capu_status check_values(const capu_config *config, char *text, size_t text_bytes)
 {
     if (config->reserved != 0) {
         snprintf(text, text_bytes, "config: reserved is %u; it must be 0", config->reserved);
@@ -416,7 +498,7 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
         status = read_environment(&own, &fields[i], text, text_bytes);
     }
     if (status == CAPU_OK) {
-        status = check(&own, text, text_bytes);
+        status = check_values(&own, text, text_bytes);
     }
     if (status != CAPU_OK) {
         return status;

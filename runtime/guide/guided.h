@@ -7,7 +7,7 @@
 #define CAPU_RUNTIME_GUIDED_H
 
 #include "device/device.h"
-#include "runtime/context/settings.h"
+#include "runtime/context/config.h"
 #include "runtime/guide/guide.h"
 #include "runtime/guide/owed.h"
 #include "runtime/guide/plan_entry.h"

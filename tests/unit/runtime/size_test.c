@@ -1,5 +1,5 @@
 /* Parsing sizes as people write them, and structs from callers of other versions. */
-#include "runtime/context/structs.h"
+#include "runtime/context/config.h"
 
 #include "capuchin/context.h"
 #include "tests/support/suite.h"

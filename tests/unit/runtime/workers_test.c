@@ -1,5 +1,5 @@
 /* Workers: order on one thread, concurrency on several, and ending with jobs pending. */
-#include "runtime/context/workers.h"
+#include "runtime/context/agent.h"
 
 #include "tests/support/malloc_faults.h"
 #include "tests/support/suite.h"
