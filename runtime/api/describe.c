@@ -8,7 +8,7 @@
 #include "runtime/plan/planning.h"
 #include "runtime/residency/contents.h"
 #include "runtime/residency/leave.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
  * Capturing and launching graphs: see capuchin/graph.h.
  *
- * A capture is an iteration like any other until its work is issued: capture.h takes it from there.
+ * A capture is an iteration like any other until its work is issued: lanes.h takes it from there.
  * A launch does what every iteration does at its two ends (iteration.h), and in between nothing but
  * the launch and the bookkeeping of graph_books.h. It never changes the plan, since the graph is
  * tied to it.
@@ -11,9 +11,9 @@
 #include "runtime/api/context.h"
 #include "runtime/api/iteration.h"
 #include "runtime/context/failure.h"
-#include "runtime/lanes/capture.h"
+#include "runtime/lanes/lanes.h"
 #include "runtime/plan/planning.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * address_memo), and where that allocation is still departing or parked, it is taken back with its
  * pages.
  */
-#include "runtime/tensor/allocation.h"
+#include "runtime/tensor/memory.h"
 
 #include "base/size_text.h"
 #include "runtime/api/context.h"

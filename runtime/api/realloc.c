@@ -6,7 +6,7 @@
 #include "runtime/api/split.h"
 #include "runtime/context/failure.h"
 #include "runtime/residency/contents.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 #include "runtime/tensor/order.h"
 
 #include <stdlib.h>

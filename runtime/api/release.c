@@ -8,8 +8,7 @@
 #include "runtime/residency/contents.h"
 #include "runtime/residency/leave.h"
 #include "runtime/residency/parked.h"
-#include "runtime/tensor/allocation.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 
 /* The position at which the last use of any of its tensors ends. */
 static capu_status last_use(capu_context *context, const struct allocation *allocation,

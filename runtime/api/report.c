@@ -14,7 +14,7 @@
 #include "runtime/context/failure.h"
 #include "runtime/issue/settle.h"
 #include "runtime/record/report_json.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

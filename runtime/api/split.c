@@ -21,7 +21,7 @@
 #include "runtime/residency/pager.h"
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 #include "runtime/tensor/order.h"
 
 #include <stdlib.h>

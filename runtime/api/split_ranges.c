@@ -1,7 +1,7 @@
 /* capu_split and capu_split_list: which tensors become which. See capuchin/memory.h. */
 #include "runtime/api/split.h"
 #include "runtime/context/failure.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 
 #include <stdlib.h>
 

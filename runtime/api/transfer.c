@@ -14,7 +14,7 @@
 #include "runtime/residency/contents.h"
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "runtime/residency/resident.h"
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 
 #include <string.h>
 

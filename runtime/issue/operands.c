@@ -22,7 +22,7 @@
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"
 #include "runtime/strict/strict.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 #include "runtime/tensor/order.h"
 
 #include <stdio.h>

@@ -18,7 +18,7 @@
 #include "capuchin/op.h"
 #include "capuchin/report.h"
 #include "device/lane.h"
-#include "runtime/op/call.h"
+#include "runtime/op/op.h"
 #include "runtime/tensor/page_census.h"
 
 #include <stdbool.h>

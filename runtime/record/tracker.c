@@ -6,7 +6,7 @@
 #include "runtime/record/page_figures.h"
 #include "runtime/record/records.h"
 #include "runtime/record/report_json.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
 #include "runtime/residency/victims.h"
-#include "runtime/tensor/allocation.h"
+#include "runtime/tensor/memory.h"
 
 #include <stdlib.h>
 

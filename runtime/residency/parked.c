@@ -4,7 +4,7 @@
 #include "runtime/context/failure.h"
 #include "runtime/residency/contents.h"
 #include "runtime/residency/residency.h"
-#include "runtime/tensor/allocation.h"
+#include "runtime/tensor/memory.h"
 
 void parked_add(struct residency *residency, struct allocation *allocation)
 {

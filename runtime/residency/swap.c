@@ -7,7 +7,7 @@
 #include "runtime/context/failure.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/victims.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 #include "runtime/tensor/order.h"
 
 void swap_give_block(struct residency *residency, struct tensor *tensor)

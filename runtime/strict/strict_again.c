@@ -7,7 +7,7 @@
 #include "runtime/op/op.h"
 #include "runtime/strict/strict_bystanders.h"
 #include "runtime/strict/strict_watch.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "runtime/context/failure.h"
 #include "runtime/strict/strict.h"
 #include "runtime/strict/strict_bystanders.h"
-#include "runtime/tensor/lookup.h"
+#include "runtime/tensor/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

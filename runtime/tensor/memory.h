@@ -1,5 +1,5 @@
 /*
- * The memory of a context: pages, addresses, host memory, and the tensors in it.
+ * The memory of a context: pages, addresses, host memory, and the allocations and tensors in it.
  *
  * Owned by the context's thread.
  */
@@ -46,5 +46,39 @@ static inline size_t memory_kept_pages(const struct memory *memory)
 {
     return slabs_kept_count(memory->slabs) + memory->edge_page_count;
 }
+
+/*
+ * Allocations and their tensors as structs: creating them, and freeing them once nothing refers to
+ * them. Memory, addresses and contents are not handled here.
+ */
+
+/* Creates an allocation of one tensor at an address that has been reserved for it, and makes the
+   tensor findable. NO_HOST_MEMORY. */
+capu_status allocation_create(struct memory *memory, void *address, uint64_t bytes,
+                              size_t page_count, struct allocation **out);
+
+/* Frees the structs of an allocation and its tensors. Its memory has been given back before.
+   `is_in_iteration`: an iteration is under way. */
+void allocation_destroy(struct memory *memory, struct allocation *allocation, bool is_in_iteration);
+
+/*
+ * Finding tensors by the address that a caller gave, with the error that fits, and naming them in
+ * messages and records.
+ */
+
+/* The tensor at an address, or the error that fits: UNKNOWN_ADDRESS, ALREADY_FREED. */
+capu_status lookup_tensor(struct memory *memory, const void *address, const char *what,
+                          struct tensor **tensor);
+
+/* The allocation that starts at an address, or the error that fits: the same, and UNKNOWN_ADDRESS
+   inside an allocation. */
+capu_status lookup_allocation(struct memory *memory, const void *address, const char *what,
+                              struct allocation **allocation);
+
+/* Whether the program has given the tensor a name. */
+bool lookup_is_named(const struct tensor *tensor);
+
+/* The name of a tensor for people: its own, or its address as text. */
+const char *lookup_name(struct memory *memory, struct tensor *tensor);
 
 #endif
