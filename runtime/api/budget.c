@@ -11,7 +11,7 @@
 #include "runtime/follow/recovery.h"
 #include "runtime/plan/planning.h"
 #include "runtime/residency/pager.h"
-#include "runtime/residency/victims.h"
+#include "runtime/residency/residency.h"
 
 static const char call[] = "capu_budget_set";
 

@@ -12,8 +12,8 @@
 #include "runtime/issue/settle.h"
 #include "runtime/plan/planning.h"
 #include "runtime/record/live.h"
+#include "runtime/residency/departure.h"
 #include "runtime/residency/leave.h"
-#include "runtime/residency/parked.h"
 #include "runtime/strict/strict_watch.h"
 
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #include "runtime/context/failure.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/plan/planning.h"
-#include "runtime/residency/contents.h"
 #include "runtime/residency/leave.h"
+#include "runtime/residency/swap.h"
 #include "runtime/tensor/memory.h"
 
 #include <string.h>

@@ -17,7 +17,7 @@
 #include "runtime/follow/recovery.h"
 #include "runtime/issue/settle.h"
 #include "runtime/plan/planning.h"
-#include "runtime/residency/contents.h"
+#include "runtime/residency/swap.h"
 
 /* Slabs are kept for what the last so many iterations have needed, or up to twice as many. Fewer
    would be given back and taken again where kinds of iterations alternate, each time at other

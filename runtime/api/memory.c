@@ -14,10 +14,10 @@
 #include "runtime/api/release.h"
 #include "runtime/context/failure.h"
 #include "runtime/follow/recovery.h"
-#include "runtime/residency/contents.h"
+#include "runtime/residency/departure.h"
 #include "runtime/residency/pager.h"
-#include "runtime/residency/parked.h"
-#include "runtime/residency/victims.h"
+#include "runtime/residency/residency.h"
+#include "runtime/residency/swap.h"
 
 /* With clear_fresh, new memory reads as zeros. */
 static capu_status clear_fresh(capu_context *context, struct tensor *tensor)

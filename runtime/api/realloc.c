@@ -5,7 +5,7 @@
 #include "runtime/api/context.h"
 #include "runtime/api/split.h"
 #include "runtime/context/failure.h"
-#include "runtime/residency/contents.h"
+#include "runtime/residency/swap.h"
 #include "runtime/tensor/memory.h"
 #include "runtime/tensor/order.h"
 

@@ -5,9 +5,9 @@
 #include "runtime/context/failure.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/issue/settle.h"
-#include "runtime/residency/contents.h"
+#include "runtime/residency/departure.h"
 #include "runtime/residency/leave.h"
-#include "runtime/residency/parked.h"
+#include "runtime/residency/swap.h"
 #include "runtime/tensor/memory.h"
 
 /* The position at which the last use of any of its tensors ends. */

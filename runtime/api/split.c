@@ -16,11 +16,10 @@
 #include "runtime/api/context.h"
 #include "runtime/context/failure.h"
 #include "runtime/follow/recovery.h"
-#include "runtime/residency/contents.h"
 #include "runtime/residency/leave.h"
 #include "runtime/residency/pager.h"
+#include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
-#include "runtime/residency/victims.h"
 #include "runtime/tensor/memory.h"
 #include "runtime/tensor/order.h"
 

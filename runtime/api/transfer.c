@@ -11,9 +11,8 @@
 #include "runtime/issue/issue.h"
 #include "runtime/issue/operands.h"
 #include "runtime/issue/settle.h"
-#include "runtime/residency/contents.h"
+#include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
-#include "runtime/residency/victims.h"
 #include "runtime/tensor/memory.h"
 
 #include <string.h>

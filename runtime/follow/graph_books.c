@@ -2,9 +2,8 @@
 #include "runtime/follow/graph_books.h"
 #include "base/array.h"
 #include "runtime/follow/following.h"
-#include "runtime/residency/contents.h"
+#include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
-#include "runtime/residency/victims.h"
 
 #include <stdlib.h>
 

@@ -5,12 +5,12 @@
 #include "runtime/context/failure.h"
 #include "runtime/follow/following.h"
 #include "runtime/guide/guide.h"
+#include "runtime/residency/departure.h"
 #include "runtime/residency/free_list.h"
 #include "runtime/residency/leave.h"
 #include "runtime/residency/pager.h"
-#include "runtime/residency/parked.h"
+#include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
-#include "runtime/residency/victims.h"
 #include "runtime/strict/strict.h"
 
 #include <stdlib.h>

@@ -7,9 +7,9 @@
 #include "runtime/follow/replay.h"
 #include "runtime/guide/owed.h"
 #include "runtime/op/op.h"
-#include "runtime/residency/resident.h"
+#include "runtime/residency/pager.h"
+#include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
-#include "runtime/residency/victims.h"
 #include "runtime/tensor/memory.h"
 
 #include <string.h>

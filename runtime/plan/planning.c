@@ -7,8 +7,8 @@
 #include "runtime/follow/install.h"
 #include "runtime/plan/plan_job.h"
 #include "runtime/plan/plans.h"
+#include "runtime/residency/departure.h"
 #include "runtime/residency/leave.h"
-#include "runtime/residency/parked.h"
 
 #include <stdlib.h>
 

@@ -11,7 +11,7 @@ static struct bound_tensor *bound_at(struct residency *residency, uint32_t index
     return &residency->guided->binding.tensors[index];
 }
 
-static void append(struct residency *residency, struct bound_queue *queue, uint32_t index)
+static void append_bound(struct residency *residency, struct bound_queue *queue, uint32_t index)
 {
     struct bound_tensor *bound = bound_at(residency, index);
 
@@ -78,7 +78,7 @@ capu_status free_list_unmap(struct residency *residency, uint32_t index)
 /* Unmaps tensors that are leaving and whose work has completed, until the free list has so many
  * pages.
  */
-static capu_status reap(struct residency *residency, size_t page_count)
+static capu_status reap_leaving(struct residency *residency, size_t page_count)
 {
     uint32_t next = residency->guided->binding.leaving.head;
     capu_status status = CAPU_OK;
@@ -94,7 +94,7 @@ static capu_status reap(struct residency *residency, size_t page_count)
     return status;
 }
 
-static capu_status wait_for(struct residency *residency, const struct tensor *tensor)
+static capu_status wait_for_tensor(struct residency *residency, const struct tensor *tensor)
 {
     uint64_t start = device_now_ns(residency->lanes->device);
     capu_status status = order_wait(tensor);
@@ -110,7 +110,7 @@ capu_status free_list_check(struct residency *residency, const struct tensor *te
 
     *has_room = free_list_has_left(residency, tensor->guide_index);
     if (!*has_room) {
-        status = reap(residency, tensor->page_count);
+        status = reap_leaving(residency, tensor->page_count);
         *has_room = residency->guided->binding.free_pages >= tensor->page_count;
     }
     return status;
@@ -126,13 +126,13 @@ capu_status free_list_take(struct residency *residency, struct tensor *tensor)
     if (is_mapped) {
         return CAPU_OK;
     }
-    status = reap(residency, tensor->page_count);
+    status = reap_leaving(residency, tensor->page_count);
     while (status == CAPU_OK && binding->free_pages < tensor->page_count) {
         if (binding->leaving.head == 0) {
             return CAPU_NOT_READY;
         }
-        status = wait_for(residency, bound_at(residency, binding->leaving.head - 1)->tensor);
-        status = status == CAPU_OK ? reap(residency, tensor->page_count) : status;
+        status = wait_for_tensor(residency, bound_at(residency, binding->leaving.head - 1)->tensor);
+        status = status == CAPU_OK ? reap_leaving(residency, tensor->page_count) : status;
     }
     if (status != CAPU_OK) {
         return status;
@@ -157,16 +157,16 @@ capu_status free_list_give(struct residency *residency, struct tensor *tensor)
         return CAPU_OK;
     }
     if (strict_is_on(residency->settings)) {
-        status = wait_for(residency, tensor);
+        status = wait_for_tensor(residency, tensor);
         return status == CAPU_OK ? free_list_unmap(residency, tensor->guide_index) : status;
     }
-    append(residency, &residency->guided->binding.leaving, tensor->guide_index);
+    append_bound(residency, &residency->guided->binding.leaving, tensor->guide_index);
     return CAPU_OK;
 }
 
 void free_list_expect(struct residency *residency, const struct tensor *tensor)
 {
-    append(residency, &residency->guided->binding.expected, tensor->guide_index);
+    append_bound(residency, &residency->guided->binding.expected, tensor->guide_index);
 }
 
 struct tensor *free_list_expected(const struct residency *residency)

@@ -5,11 +5,10 @@
 #include "runtime/context/failure.h"
 #include "runtime/guide/guide.h"
 #include "runtime/guide/owed.h"
+#include "runtime/residency/departure.h"
 #include "runtime/residency/free_list.h"
-#include "runtime/residency/parked.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
-#include "runtime/residency/victims.h"
 #include "runtime/strict/strict.h"
 
 /* Notes for each page which tensor took it last. */
@@ -61,7 +60,7 @@ static bool has_contents_left(const struct residency *residency, const struct gu
 
 /* Gives a tensor its contents back if they are still there. Nothing is lost if that fails which was
    not given up before. */
-static void regain(struct residency *residency, const struct guide *guide, uint32_t index)
+static void regain_contents(struct residency *residency, const struct guide *guide, uint32_t index)
 {
     struct tensor *tensor = residency->guided->binding.tensors[index].tensor;
 
@@ -152,7 +151,7 @@ capu_status leave_uninstall(struct residency *residency)
     note_newest(residency, guide);
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         if (residency->guided->binding.tensors[i].tensor != NULL) {
-            regain(residency, guide, i);
+            regain_contents(residency, guide, i);
             release_tensor(residency, guide, i, &status);
         }
     }

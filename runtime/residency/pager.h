@@ -2,7 +2,7 @@
  * The pager: which tensors are resident when no plan is active.
  *
  * An op needs its operands resident. The pager makes room for them by evicting other tensors, least
- * recently used first (victims.h), and brings back those that are out. Evicting only starts a
+ * recently used first (residency.h), and brings back those that are out. Evicting only starts a
  * departure (departure.h): the host waits only when memory is needed at once, and then for the
  * departure that was queued first. The budget is not enforced here, but where pages are taken
  * (allocator/pages.h).
@@ -12,12 +12,14 @@
 #ifndef CAPU_RUNTIME_PAGER_H
 #define CAPU_RUNTIME_PAGER_H
 
+#include "capuchin/context.h"
+#include "runtime/op/op.h"
 #include "runtime/tensor/tensors.h"
 
 struct residency;
 
 /*
- * Makes `page_count` pages available by evicting tensors that are not spared (victims.h), as the
+ * Makes `page_count` pages available by evicting tensors that are not spared (residency.h), as the
  * operands of the op at hand are. OVER_BUDGET: operands and always-resident pages leave too little.
  * HOST_OVER_BUDGET, NO_HOST_MEMORY: there is nowhere to evict to. Nothing is lost on failure.
  */
@@ -37,5 +39,9 @@ capu_status pager_evict(struct residency *residency, struct tensor *tensor);
 /* Keeps an operand of the current op resident: cancels its departure if it is leaving, and makes it
    the most recently used. */
 void pager_claim(struct residency *residency, struct tensor *tensor);
+
+/* Makes every access of the op resident, and makes compute wait for its copies (order.h).
+   Errors as of pager_make_room; OVER_BUDGET also if the op alone is too large. */
+capu_status resident_make_ready(struct residency *residency, const struct op *op);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * What leaves the device, and what is kept to come back.
+ * What leaves the device, and what is kept to come back: a part of the context. And victims: the
+ * tensors that may be evicted, in the order in which they are.
  *
  * Owned by the context's thread.
  */
@@ -9,8 +10,22 @@
 #include "runtime/context/agent.h"
 #include "runtime/residency/departure.h"
 #include "runtime/residency/uploads.h"
-#include "runtime/residency/victims.h"
 #include "runtime/strict/strict.h"
+#include "runtime/tensor/tensors.h"
+
+/*
+ * Victims are the tensors with pages of their own (PAGES_OWN), unless the mode is off, in which
+ * nothing is evicted. Each is in one of three lists, least recently used first. Victims are taken
+ * from `empty` before `clean` before `dirty`: evicting an empty tensor costs nothing, a clean one
+ * at most a copy back later, and a dirty one also a copy out now.
+ */
+
+struct victims {
+    struct tensor_list empty; /* nothing in them that a copy could keep */
+    struct tensor_list clean; /* with a valid host copy */
+    struct tensor_list dirty;
+    uint64_t spared; /* of tensor.in_op.stamp: these are not taken */
+};
 
 struct residency {
     /* What it works with. */
@@ -29,5 +44,19 @@ struct residency {
     struct uploads uploads;
     struct allocation *parked; /* freed allocations that the guide keeps */
 };
+
+/* Spares the tensors whose in_op gets this stamp, until the next call: the operands of an op, or
+   those of nothing. */
+static inline uint64_t victims_spare(struct victims *victims)
+{
+    return ++victims->spared;
+}
+
+/* Puts a mapped tensor into the list it belongs to now, as the most recently used. */
+void victims_touch(struct residency *residency, struct tensor *tensor);
+
+/* The tensor to evict next, none that is spared; NULL: there is none. Least recently used first;
+   what costs no copy before what does. */
+struct tensor *victims_choose(const struct residency *residency);
 
 #endif

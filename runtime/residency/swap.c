@@ -1,4 +1,4 @@
-/* Copying tensors to host memory and back, see swap.h. */
+/* Copying tensors to host memory and back, and giving up what they contain: see swap.h. */
 #include "runtime/residency/swap.h"
 
 #include "base/assert.h"
@@ -6,7 +6,6 @@
 #include "device/marks.h"
 #include "runtime/context/failure.h"
 #include "runtime/residency/residency.h"
-#include "runtime/residency/victims.h"
 #include "runtime/tensor/memory.h"
 #include "runtime/tensor/order.h"
 
@@ -218,4 +217,38 @@ capu_status swap_in(struct residency *residency, struct tensor *tensor)
     tensor_state_copied_in(tensor);
     traffic_back(residency->records, tensor);
     return CAPU_OK;
+}
+
+/* The tensors with contents. */
+
+void contents_define(struct residency *residency, struct tensor *tensor)
+{
+    struct tensor_list *list =
+        tensor->is_persistent ? &residency->memory->persistent : &residency->memory->transient;
+
+    ASSERT(tensor_is_defined(tensor));
+    if (tensor->contents.list == list) {
+        return;
+    }
+    if (tensor->contents.list == &residency->memory->persistent) {
+        tracker_persistent(residency->records, tensor, -1);
+    }
+    tensor_list_remove(tensor, CONTENTS);
+    tensor_list_append(list, tensor, CONTENTS);
+    if (tensor->is_persistent) {
+        tracker_persistent(residency->records, tensor, 1);
+    }
+}
+
+void contents_forget(struct residency *residency, struct tensor *tensor)
+{
+    if (tensor->contents.list == &residency->memory->persistent) {
+        tracker_persistent(residency->records, tensor, -1);
+    }
+    tensor_list_remove(tensor, CONTENTS);
+    tensor_state_undefined(tensor);
+    swap_give_block(residency, tensor);
+    if (residency->settings->is_paging) {
+        victims_touch(residency, tensor);
+    }
 }

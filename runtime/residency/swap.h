@@ -37,4 +37,15 @@ void swap_drop(struct residency *residency, struct tensor *tensor);
    has reserved it: once the last copy has passed. */
 void swap_give_block(struct residency *residency, struct tensor *tensor);
 
+/*
+ * The tensors with contents, in two lists: those of transient tensors are given up when an
+ * iteration begins, those of persistent ones are counted.
+ */
+
+/* Puts a tensor into the list it belongs to. Pre: it has contents. */
+void contents_define(struct residency *residency, struct tensor *tensor);
+
+/* Gives up the contents of a tensor, and its host copy with them. */
+void contents_forget(struct residency *residency, struct tensor *tensor);
+
 #endif

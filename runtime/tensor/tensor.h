@@ -45,7 +45,7 @@ struct allocation {
     bool is_freed;               /* by the user; it departs, or is parked */
     uint64_t freed_iteration;    /* iteration in or after which it was freed */
     struct departure *departure; /* while it waits */
-    bool is_parked;              /* freed, but its range stays mapped: parked.h */
+    bool is_parked;              /* freed, but its range stays mapped: departure.h */
     struct allocation *next_parked;
 };
 
@@ -119,7 +119,7 @@ struct tensor {
     struct tensor_link contents; /* in a list of tensors with contents */
 
     /* Every op without a plan. */
-    struct tensor_link residency;      /* in a list of victims.h, while PAGES_OWN */
+    struct tensor_link residency;      /* in a list of residency.h, while PAGES_OWN */
     struct lane_position left;         /* when its last copy out has finished */
     struct tensor_mention in_eviction; /* the record of its last eviction; SIZE_MAX: it is back */
 

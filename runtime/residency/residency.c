@@ -1,6 +1,4 @@
-/* The lists that victims are taken from, see victims.h. */
-#include "runtime/residency/victims.h"
-
+/* The tensors that may be evicted, see residency.h. */
 #include "runtime/residency/residency.h"
 
 void victims_touch(struct residency *residency, struct tensor *tensor)
