@@ -14,7 +14,7 @@
 #include "runtime/record/live.h"
 #include "runtime/residency/departure.h"
 #include "runtime/residency/leave.h"
-#include "runtime/strict/strict_watch.h"
+#include "runtime/strict/strict.h"
 
 #include <stdio.h>
 #include <stdlib.h>

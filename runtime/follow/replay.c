@@ -8,8 +8,6 @@
 #include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
 #include "runtime/strict/strict.h"
-#include "runtime/strict/strict_again.h"
-#include "runtime/strict/strict_watch.h"
 #include "runtime/tensor/order.h"
 
 static capu_status clear_ranges(struct following *following, const struct guide *guide,

@@ -8,8 +8,6 @@
 #include "runtime/issue/settle.h"
 #include "runtime/issue/whole.h"
 #include "runtime/strict/strict.h"
-#include "runtime/strict/strict_again.h"
-#include "runtime/strict/strict_watch.h"
 
 #include <string.h>
 

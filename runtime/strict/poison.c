@@ -35,7 +35,7 @@ struct poison poison_other(const struct poison *poison)
 }
 
 /* How far `number` is above the one with this payload; payloads count modulo `numbers`. */
-static uint64_t distance(uint64_t number, uint32_t payload, uint64_t numbers)
+static uint64_t payload_distance(uint64_t number, uint32_t payload, uint64_t numbers)
 {
     return payload < UPPER ? UINT64_MAX
                            : (number % numbers + numbers - (payload - UPPER)) % numbers;
@@ -48,10 +48,10 @@ bool poison_is_from(uint32_t word, uint64_t number, uint64_t count, uint64_t *in
     }
     *index = UINT64_MAX;
     if ((word & ~SIGN & DOUBLE_NAN) == (DOUBLE_NAN & ~SIGN)) {
-        *index = distance(number, word & (DOUBLE_QUIET - 1), DOUBLE_NUMBERS);
+        *index = payload_distance(number, word & (DOUBLE_QUIET - 1), DOUBLE_NUMBERS);
     }
     if (*index >= count) {
-        *index = distance(number, word & (FLOAT_QUIET - 1), FLOAT_NUMBERS);
+        *index = payload_distance(number, word & (FLOAT_QUIET - 1), FLOAT_NUMBERS);
     }
     return *index < count;
 }
@@ -95,7 +95,7 @@ static uintptr_t first_word(const void *address)
     return ((uintptr_t)address + WORD_BYTES - 1) & ~(uintptr_t)(WORD_BYTES - 1);
 }
 
-static void add(struct poison_found *found, uintptr_t at)
+static void count_word(struct poison_found *found, uintptr_t at)
 {
     if (found->words++ == 0) {
         found->at = (const void *)at;
@@ -113,7 +113,7 @@ void poison_find_unchanged(const struct poison *poison, const struct poison_rang
     for (uintptr_t at = first_word(address); at + WORD_BYTES <= start + bytes; at += WORD_BYTES) {
         found->scanned++;
         if (word_at((const unsigned char *)memory + (at - start)) == pattern_at(poison, at)) {
-            add(found, at);
+            count_word(found, at);
             found->is_at_edge = found->is_at_edge || at == first || at + 2 * WORD_BYTES > end;
         }
     }
@@ -138,7 +138,7 @@ void poison_find_results(const struct poison *poison, bool own, const void *memo
         found->scanned++;
         if ((word & ANY_NAN) == ANY_NAN && is_result(poison, word) &&
             !(own && word == pattern_at(poison, at))) {
-            add(found, at);
+            count_word(found, at);
         }
     }
 }

@@ -24,7 +24,7 @@ void strict_guard_slabs(struct strict *strict)
     }
 }
 
-static capu_status poison(struct strict *strict, void *address, uint64_t bytes)
+static capu_status poison_memory(struct strict *strict, void *address, uint64_t bytes)
 {
     return device_fill(strict->lanes->device, strict->lanes->compute.stream, address, STRICT_POISON,
                        bytes);
@@ -51,7 +51,7 @@ capu_status strict_poison_mapped(struct strict *strict, const struct tensor *ten
     if (!strict_is_on(strict->settings)) {
         return CAPU_OK;
     }
-    status = poison(strict, tensor->span, tensor->span_bytes);
+    status = poison_memory(strict, tensor->span, tensor->span_bytes);
     if (status == CAPU_OK) {
         status = lane_synchronize(&strict->lanes->compute);
     }
@@ -83,8 +83,8 @@ struct poison strict_poison_of(const struct strict *strict, size_t access)
     return poison_of(strict->poison_number - access);
 }
 
-static capu_status fill(struct strict *strict, const struct poison *pattern, void *address,
-                        uint64_t bytes)
+static capu_status fill_pattern(struct strict *strict, const struct poison *pattern, void *address,
+                                uint64_t bytes)
 {
     uint64_t here;
 
@@ -107,8 +107,8 @@ static capu_status poison_access(struct strict *strict, size_t access, void *add
 {
     struct poison pattern = strict_poison_of(strict, access);
 
-    return can_guard(strict) ? fill(strict, &pattern, address, bytes)
-                             : poison(strict, address, bytes);
+    return can_guard(strict) ? fill_pattern(strict, &pattern, address, bytes)
+                             : poison_memory(strict, address, bytes);
 }
 
 /* What a tensor without contents is not given by this op shows as well. */
@@ -182,7 +182,7 @@ capu_status strict_poison_again(struct strict *strict, const struct op *op, bool
             status = device_fill(strict->lanes->device, strict->lanes->compute.stream,
                                  piece->address, 0, piece->bytes);
         } else if (strict_is_poisoned(strict, op, piece)) {
-            status = fill(strict, &pattern, piece->address, piece->bytes);
+            status = fill_pattern(strict, &pattern, piece->address, piece->bytes);
         }
     }
     return status;
@@ -236,7 +236,7 @@ static void poison_scratch(struct strict *strict, const struct op *op)
         const struct piece *piece = &op->pieces[i];
 
         if (op->accesses[piece->access].role == CAPU_SCRATCH) {
-            poison(strict, piece->address, piece->bytes);
+            poison_memory(strict, piece->address, piece->bytes);
         }
     }
 }
@@ -278,7 +278,7 @@ capu_status strict_poison_replay(struct strict *strict, const struct guide *guid
         const struct tensor *tensor = strict->guided->binding.tensors[access->tensor].tensor;
 
         if (access->role == CAPU_WRITE && tensor != NULL) {
-            status = poison(strict, tensor->address, tensor->bytes);
+            status = poison_memory(strict, tensor->address, tensor->bytes);
         }
     }
     return status;

@@ -1,12 +1,10 @@
-/* Running ops twice in strict mode, see strict_again.h. */
-#include "runtime/strict/strict_again.h"
+/* Running ops twice in strict mode, see strict.h. */
+#include "runtime/strict/strict.h"
 
 #include "base/array.h"
 #include "runtime/context/failure.h"
 #include "runtime/guide/enqueue.h"
 #include "runtime/op/op.h"
-#include "runtime/strict/strict_bystanders.h"
-#include "runtime/strict/strict_watch.h"
 #include "runtime/tensor/memory.h"
 
 #include <string.h>
@@ -31,7 +29,7 @@ static bool is_output(const struct access *access)
 }
 
 /* Copies what the outputs hold to host memory. False: there is none. */
-static bool save(struct strict *strict, const struct op *op)
+static bool save_outputs(struct strict *strict, const struct op *op)
 {
     size_t bytes = 0;
 
@@ -53,7 +51,7 @@ static bool save(struct strict *strict, const struct op *op)
     return true;
 }
 
-static void restore(struct strict *strict, const struct op *op)
+static void restore_outputs(struct strict *strict, const struct op *op)
 {
     size_t bytes = 0;
 
@@ -89,8 +87,8 @@ static void compare_stretch(const struct poison *poison, const unsigned char *me
     }
 }
 
-static struct difference compare(struct strict *strict, const struct op *op, size_t access,
-                                 const unsigned char *saved)
+static struct difference compare_output(struct strict *strict, const struct op *op, size_t access,
+                                        const unsigned char *saved)
 {
     const struct tensor *tensor = op->accesses[access].tensor;
     const struct poison poison = strict_poison_of(strict, access);
@@ -136,7 +134,7 @@ static void find_difference(struct strict *strict, const struct op *op,
         if (!is_output(access)) {
             continue;
         }
-        difference = compare(strict, op, i, saved);
+        difference = compare_output(strict, op, i, saved);
         saved += access->tensor->bytes;
         finding->tensor = access->tensor;
         if (difference.other != NULL) {
@@ -151,8 +149,8 @@ static void find_difference(struct strict *strict, const struct op *op,
 }
 
 /* Runs the op again, and says whether its outputs are what was saved, or else why not. */
-static capu_status run(struct strict *strict, const struct op *op, bool is_other,
-                       struct strict_finding *finding)
+static capu_status rerun_op(struct strict *strict, const struct op *op, bool is_other,
+                            struct strict_finding *finding)
 {
     struct device_faults faults = {0};
     capu_status status = strict_poison_again(strict, op, is_other);
@@ -208,14 +206,14 @@ static capu_status find_cause(struct strict *strict, const struct op *op,
                               struct strict_finding *finding)
 {
     struct strict_finding repeated;
-    capu_status status = run(strict, op, false, &repeated);
+    capu_status status = rerun_op(strict, op, false, &repeated);
 
     if (status == CAPU_OK && repeated.breach == STRICT_NOTHING) {
         finding->breach = STRICT_DEPENDS;
     } else if (status == CAPU_OK && strict_bystanders_any(strict) && op->call.replay == NULL) {
         uint64_t sum = sum_outputs(strict, op);
 
-        status = run(strict, op, false, &repeated);
+        status = rerun_op(strict, op, false, &repeated);
         if (status == CAPU_OK && sum_outputs(strict, op) == sum) {
             *finding = (struct strict_finding){.breach = STRICT_STRAYED};
         }
@@ -254,7 +252,7 @@ static void note_sums(struct strict *strict, const struct op *op)
 }
 
 /* The context is lost: says that it was the second run. */
-static capu_status explain(struct strict *strict, const struct op *op)
+static capu_status explain_second_run(struct strict *strict, const struct op *op)
 {
     char text[sizeof(strict->failure->text)];
 
@@ -271,17 +269,17 @@ capu_status strict_again_run(struct strict *strict, struct op *op)
 
     if (finding->breach != STRICT_NOTHING || !strict->lanes->device->capabilities.can_guard ||
         device_failure(strict->lanes->device, NULL, 0) != CAPU_OK || !access_can_replay(op) ||
-        !save(strict, op)) {
+        !save_outputs(strict, op)) {
         return CAPU_OK;
     }
-    status = run(strict, op, true, finding);
+    status = rerun_op(strict, op, true, finding);
     if (status == CAPU_OK && finding->breach == STRICT_VARIES) {
         status = find_cause(strict, op, finding);
     }
     if (strict->failure->lost != CAPU_OK) {
-        return explain(strict, op);
+        return explain_second_run(strict, op);
     }
-    restore(strict, op);
+    restore_outputs(strict, op);
     note_sums(strict, op);
     return CAPU_OK;
 }

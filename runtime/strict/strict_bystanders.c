@@ -1,8 +1,7 @@
-/* Bystanders, see strict_bystanders.h. */
-#include "runtime/strict/strict_bystanders.h"
+/* Bystanders, see strict.h. */
+#include "runtime/strict/strict.h"
 
 #include "base/array.h"
-#include "runtime/strict/strict.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +45,8 @@ static bool is_named(const struct op *op, const struct tensor *tensor)
     return tensor->in_op.stamp == op->stamp;
 }
 
-static bool add(struct strict *strict, struct tensor *tensor, const unsigned char *start,
-                const unsigned char *end)
+static bool add_bystander(struct strict *strict, struct tensor *tensor, const unsigned char *start,
+                          const unsigned char *end)
 {
     struct bystanders *bystanders = strict->bystanders;
     struct bystander bystander = {.tensor = tensor, .address = start};
@@ -95,8 +94,8 @@ static bool add_page(struct strict *strict, const struct op *op, struct tensor *
         const unsigned char *start = tensor->address;
         const unsigned char *end = tensor_end(tensor);
 
-        if (!is_named(op, tensor) &&
-            !add(strict, tensor, start > page ? start : page, end < page_end ? end : page_end)) {
+        if (!is_named(op, tensor) && !add_bystander(strict, tensor, start > page ? start : page,
+                                                    end < page_end ? end : page_end)) {
             return false;
         }
     }
@@ -134,7 +133,7 @@ static bool add_small(struct strict *strict, const struct op *op, const void *ad
 
     for (; tensor != NULL; tensor = tensor->next) {
         if (!is_named(op, tensor) && !is_listed(strict->bystanders, tensor) &&
-            !add(strict, tensor, tensor->address, tensor_end(tensor))) {
+            !add_bystander(strict, tensor, tensor->address, tensor_end(tensor))) {
             return false;
         }
     }

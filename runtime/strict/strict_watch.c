@@ -1,10 +1,8 @@
-/* Watching ops in strict mode, see strict_watch.h. */
-#include "runtime/strict/strict_watch.h"
+/* Watching ops in strict mode, see strict.h. */
+#include "runtime/strict/strict.h"
 
 #include "base/array.h"
 #include "runtime/context/failure.h"
-#include "runtime/strict/strict.h"
-#include "runtime/strict/strict_bystanders.h"
 #include "runtime/tensor/memory.h"
 
 #include <stdio.h>
@@ -49,7 +47,7 @@ static bool is_there(struct strict *strict, const void *address, uint64_t bytes)
            device_view(strict->lanes->device, (const char *)address + bytes - 1, &last) != NULL;
 }
 
-static capu_status reserve(struct strict *strict, size_t count)
+static capu_status reserve_grants(struct strict *strict, size_t count)
 {
     bool has_room =
         array_reserve(&strict->grants, &strict->grant_capacity, count, sizeof(*strict->grants)) &&
@@ -67,7 +65,7 @@ capu_status strict_watch_begin(struct strict *strict, const struct op *op)
         return CAPU_OK;
     }
     status = lane_synchronize(&strict->lanes->compute);
-    status = status == CAPU_OK ? reserve(strict, op->access_count) : status;
+    status = status == CAPU_OK ? reserve_grants(strict, op->access_count) : status;
     for (size_t i = 0; i < op->access_count && status == CAPU_OK; i++) {
         const struct access *access = &op->accesses[i];
 
@@ -387,7 +385,7 @@ capu_status strict_watch_replay_begin(struct strict *strict, const struct guide 
         return CAPU_OK;
     }
     status = lane_synchronize(&strict->lanes->compute);
-    status = status == CAPU_OK ? reserve(strict, op->accesses.count) : status;
+    status = status == CAPU_OK ? reserve_grants(strict, op->accesses.count) : status;
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
         const struct guide_tensor *tensor = &guide->tensors[access->tensor];
