@@ -3,11 +3,9 @@
 
 #include "base/assert.h"
 #include "base/size_text.h"
-#include "runtime/context/failure.h"
-#include "runtime/follow/graph_books.h"
-
 #include "runtime/context/config.h"
 #include "runtime/context/device_choice.h"
+#include "runtime/context/failure.h"
 #include "runtime/context/host_memory.h"
 #include "runtime/issue/settle.h"
 #include "runtime/plan/planning.h"
@@ -472,7 +470,7 @@ static void release_allocations(capu_context *context)
         leave_uninstall(&context->residency);
     }
     while (context->graphs.first != NULL) {
-        graph_free(&context->following, context->graphs.first);
+        graph_free(&context->lanes, &context->graphs, context->graphs.first);
     }
     parked_clear(&context->residency);
     while ((tensor = tensors_any(&context->memory.tensors)) != NULL) {

@@ -3,20 +3,220 @@
  *
  * A capture is an iteration like any other until its work is issued: lanes.h takes it from there.
  * A launch does what every iteration does at its two ends (iteration.h), and in between nothing but
- * the launch and the bookkeeping of graph_books.h. It never changes the plan, since the graph is
- * tied to it.
+ * the launch and the bookkeeping for tensors and the report. It never changes the plan, since the
+ * graph is tied to it.
  */
-#include "runtime/follow/graph_books.h"
-
+#include "runtime/lanes/graph.h"
+#include "base/array.h"
 #include "runtime/api/context.h"
 #include "runtime/api/iteration.h"
 #include "runtime/context/failure.h"
+#include "runtime/follow/following.h"
 #include "runtime/lanes/lanes.h"
 #include "runtime/plan/planning.h"
+#include "runtime/residency/residency.h"
+#include "runtime/residency/swap.h"
 #include "runtime/tensor/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/*
+ * The books of a graph: the state in which it begins and ends, and the record of a launch.
+ */
+
+/* Notes the state in which the iteration under the active guide begins. NO_HOST_MEMORY. */
+static capu_status graph_note_begin(struct following *following, capu_graph *graph)
+{
+    const struct guide *guide = following->guided->active->guide;
+
+    if (!array_reserve(&graph->before, &graph->before_capacity, guide->tensor_count,
+                       sizeof(*graph->before))) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        const struct tensor *tensor = following->guided->binding.tensors[i].tensor;
+
+        graph->before[i] = tensor != NULL ? tensor->state : (struct tensor_state){0};
+    }
+    return CAPU_OK;
+}
+
+static void note_writes(capu_graph *graph, const struct record *record)
+{
+    for (size_t i = 0; i < record->access_count; i++) {
+        record_access access = record->accesses[i];
+
+        if (record_access_role(access) != CAPU_READ) {
+            graph->tensors[record_access_tensor(access)].is_written = true;
+        }
+    }
+}
+
+/* The report of a launch. What is known of the capture only when it has finished is its time. */
+static capu_status note_report(struct following *following, capu_graph *graph,
+                               struct record *record)
+{
+    capu_status status = tracker_foresee(following->records, record);
+    const capu_report *report = &record->report;
+
+    if (status == CAPU_OK && !array_reserve(&graph->evictions, &graph->eviction_capacity,
+                                            report->eviction_count, sizeof(*graph->evictions))) {
+        status = CAPU_NO_HOST_MEMORY;
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < report->eviction_count; i++) {
+        graph->evictions[i] = report->evictions[i];
+    }
+    graph->report = *report;
+    graph->report.evictions = graph->evictions;
+    return CAPU_OK;
+}
+
+/* Notes the state in which it ended, and its report. Pre: its record has been closed.
+   NO_HOST_MEMORY. */
+static capu_status graph_note_end(struct following *following, capu_graph *graph,
+                                  struct record *record)
+{
+    if (!array_reserve(&graph->tensors, &graph->tensor_capacity, record->tensor_count,
+                       sizeof(*graph->tensors))) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    graph->tensor_count = record->tensor_count;
+    for (size_t i = 0; i < record->tensor_count; i++) {
+        struct tensor *tensor =
+            tensors_find(&following->memory->tensors, record->tensors[i].address);
+
+        graph->tensors[i] = (struct graph_tensor){
+            .tensor = tensor,
+            .before = tensor_is_placed(tensor) ? graph->before[tensor->guide_index] : tensor->state,
+            .after = tensor->state,
+            .is_persistent = tensor->is_persistent,
+            .is_live_in = record->tensors[i].is_live_in,
+        };
+    }
+    note_writes(graph, record);
+    graph->label = record->label;
+    graph->signature = record->signature;
+    return note_report(following, graph, record);
+}
+
+static const char *find_difference(const struct graph_tensor *noted)
+{
+    const struct tensor *tensor = noted->tensor;
+
+    if (tensor->is_persistent != noted->is_persistent) {
+        return "outlives iterations now, or no longer does";
+    }
+    if (noted->is_live_in && !tensor_is_defined(tensor)) {
+        return "is read, and is undefined now";
+    }
+    if (!tensor_is_managed(tensor)) {
+        return NULL;
+    }
+    if (tensor->state.pages != noted->before.pages) {
+        return "was resident then and is not now, or the reverse";
+    }
+    return tensor->state.contents != noted->before.contents ? "was written, zeroed or evicted since"
+                                                            : NULL;
+}
+
+/* Whether tensors are as they were at the beginning. NULL: they are. Otherwise the tensor that is
+   not, and *why. */
+static struct tensor *graph_find_change(const capu_graph *graph, const char **why)
+{
+    for (size_t i = 0; i < graph->tensor_count; i++) {
+        *why = find_difference(&graph->tensors[i]);
+        if (*why != NULL) {
+            return graph->tensors[i].tensor;
+        }
+    }
+    return NULL;
+}
+
+static bool is_defined(const struct tensor_state *state)
+{
+    return state->contents != CONTENTS_UNDEFINED;
+}
+
+/* Zeros that the iteration made known: as capu_zero does, but for what the graph itself fills. */
+static void zero_noted(struct following *following, struct tensor *tensor, struct lane_position end)
+{
+    if (tensor->span_bytes != tensor->bytes) {
+        tensor->used = end;
+    }
+    tensor->version++;
+    tensor_state_zeroed(tensor);
+    swap_give_block(following->residency, tensor);
+    tensor->zeroed = following->iteration->number;
+    contents_define(following->residency, tensor);
+    victims_touch(following->residency, tensor);
+}
+
+/* After a launch whose work ends at the position: makes tensors what they were at the end. */
+static void graph_settle(struct following *following, capu_graph *graph, struct lane_position end)
+{
+    for (size_t i = 0; i < graph->zeroed_count; i++) {
+        zero_noted(following, graph->zeroed[i], end);
+    }
+
+    for (size_t i = 0; i < graph->tensor_count; i++) {
+        const struct graph_tensor *noted = &graph->tensors[i];
+        struct tensor *tensor = noted->tensor;
+
+        tensor->used = end;
+        tensor->ready = end;
+        tensor->left = end;
+        if (noted->is_written) {
+            tensor->written = end;
+            tensor->version++;
+        }
+        if (tensor_is_defined(tensor) && !is_defined(&noted->after)) {
+            contents_forget(following->residency, tensor);
+        }
+        tensor_state_restored(tensor, &noted->after);
+        if (tensor_is_defined(tensor)) {
+            contents_define(following->residency, tensor);
+        }
+        if (tensor_is_zero(tensor)) {
+            tensor->zeroed = following->iteration->number;
+        }
+    }
+}
+
+/* Fills in the record of a launch. NO_HOST_MEMORY. */
+static capu_status graph_fill_record(const capu_graph *graph, struct record *record)
+{
+    const capu_report *from = &graph->report;
+    capu_report *report = &record->report;
+    capu_status status = tracker_grow(&record->report_evictions, &record->report_eviction_capacity,
+                                      from->eviction_count, sizeof(*record->report_evictions));
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < from->eviction_count; i++) {
+        record->report_evictions[i] = from->evictions[i];
+    }
+    record->is_launch = true;
+    record->signature = graph->signature;
+    *report = *from;
+    report->label = record->label;
+    report->iteration = record->stamp;
+    report->install_ns = 0;
+    report->host_wait_ns = 0;
+    report->plan_error = "";
+    report->evictions = record->report_evictions;
+    report->stalls = NULL;
+    report->stall_count = 0;
+    return CAPU_OK;
+}
+
+/*
+ * The calls.
+ */
 
 /* Why no iteration of the context can ever be captured; NULL: some may. */
 static const char *find_obstacle(const capu_context *context)
@@ -78,7 +278,7 @@ void capu_graph_destroy(capu_graph *graph)
         lanes_quiesce(&graph->context->lanes,
                       &graph->context->lanes.compute); /* launches read its memory */
     }
-    graph_free(&graph->context->following, graph);
+    graph_free(&graph->context->lanes, &graph->context->graphs, graph);
 }
 
 /* Every call on a graph begins with this. */
@@ -230,7 +430,7 @@ static capu_status check_tensors(const capu_graph *graph)
 }
 
 /* The launch itself, as an iteration. */
-static capu_status launch(capu_graph *graph, struct label_record *label)
+static capu_status launch_graph(capu_graph *graph, struct label_record *label)
 {
     capu_context *context = graph->context;
     capu_status status = iteration_open(context, label, false);
@@ -293,7 +493,7 @@ capu_status capu_graph_launch(capu_graph *graph)
         iteration_forget(context);
         status = check_tensors(graph);
     }
-    return status == CAPU_OK ? launch(graph, label) : status;
+    return status == CAPU_OK ? launch_graph(graph, label) : status;
 }
 
 /* The first upload of so many bytes to there; NULL: there is none. */
@@ -308,7 +508,7 @@ static struct graph_upload *find_upload(const capu_graph *graph, const void *to,
 }
 
 /* Makes the copies of an upload, and of its replays, read from its present place. */
-static capu_status redirect(capu_graph *graph, const struct graph_upload *upload)
+static capu_status redirect_upload(capu_graph *graph, const struct graph_upload *upload)
 {
     capu_status status = CAPU_OK;
 
@@ -361,7 +561,7 @@ capu_status capu_graph_upload(capu_graph *graph, void *to, const void *from, siz
     upload->place = (upload->place + 1) % STAGING_SETS;
     upload->launches = graph->launches;
     memcpy(upload->places[upload->place], from, bytes);
-    status = redirect(graph, upload);
+    status = redirect_upload(graph, upload);
     if (status != CAPU_OK) {
         graph->is_ready = false; /* some copies may read the new bytes, and others the old ones */
     }

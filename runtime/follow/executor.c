@@ -5,7 +5,6 @@
 #include "runtime/context/failure.h"
 #include "runtime/follow/following.h"
 #include "runtime/follow/recovery.h"
-#include "runtime/follow/replay.h"
 #include "runtime/guide/feedback.h"
 #include "runtime/op/op.h"
 #include "runtime/residency/free_list.h"
@@ -81,7 +80,8 @@ static capu_status give_pages(struct following *following, struct tensor *tensor
     return status;
 }
 
-static capu_status save(struct following *following, struct tensor *tensor, bool behind_reads)
+static capu_status save_tensor(struct following *following, struct tensor *tensor,
+                               bool behind_reads)
 {
     capu_status status = CAPU_OK;
 
@@ -108,7 +108,7 @@ static void note_evicted(struct following *following, struct tensor *tensor, uin
     tracker_evicted(following->records, tensor, method);
 }
 
-static capu_status evict(struct following *following, struct tensor *tensor)
+static capu_status evict_tensor(struct following *following, struct tensor *tensor)
 {
     bool has_bytes = tensor_on_device(tensor);
     capu_status status;
@@ -118,7 +118,7 @@ static capu_status evict(struct following *following, struct tensor *tensor)
                    ? free_list_give(following->residency, tensor)
                    : CAPU_OK;
     }
-    status = save(following, tensor, true);
+    status = save_tensor(following, tensor, true);
     if (status != CAPU_OK) {
         return status;
     }
@@ -128,7 +128,7 @@ static capu_status evict(struct following *following, struct tensor *tensor)
 
 /* The last access of a transient tensor is over. A copy that was made to keep its contents makes
    this an eviction. */
-static capu_status release(struct following *following, struct tensor *tensor)
+static capu_status release_transient(struct following *following, struct tensor *tensor)
 {
     if (tensor->state.is_saved && tensor_is_mapped(tensor)) {
         note_evicted(following, tensor, CAPU_METHOD_CLEAN);
@@ -159,7 +159,7 @@ static bool may_be_read(const struct tensor *tensor, const struct guide_item *it
 }
 
 /* NOT_READY: the tensor's contents are still needed, unlike in the plan. */
-static capu_status drop(struct following *following, const struct guide_item *item)
+static capu_status drop_tensor(struct following *following, const struct guide_item *item)
 {
     struct tensor *tensor = tensor_at(following, item->subject);
     bool has_bytes = tensor_on_device(tensor);
@@ -176,7 +176,7 @@ static capu_status drop(struct following *following, const struct guide_item *it
         if (!tensor_on_host(tensor) && !tensor->is_live_in) {
             feedback_disregard(&following->guided->active->feedback);
         }
-        return evict(following, tensor);
+        return evict_tensor(following, tensor);
     }
     note_evicted(following, tensor,
                  has_bytes && tensor_on_host(tensor)      ? CAPU_METHOD_CLEAN
@@ -187,7 +187,7 @@ static capu_status drop(struct following *following, const struct guide_item *it
 }
 
 /* Starts the copy back into pages that the tensor takes. */
-static capu_status bring(struct following *following, struct tensor *tensor)
+static capu_status bring_tensor(struct following *following, struct tensor *tensor)
 {
     capu_status status = failure_check(
         following->failure, order_all(&following->lanes->h2d, tensor), "ordering a copy");
@@ -219,7 +219,7 @@ static capu_status bring_expected(struct following *following, const struct tens
             return status;
         }
         /* It may have been zeroed or freed since: there is nothing to copy then. */
-        status = tensor_on_host(tensor) ? bring(following, tensor)
+        status = tensor_on_host(tensor) ? bring_tensor(following, tensor)
                                         : free_list_give(following->residency, tensor);
         tensor = free_list_expected(following->residency);
     }
@@ -228,7 +228,8 @@ static capu_status bring_expected(struct following *following, const struct tens
 
 /* Whether a prefetch has to wait for pages, because there are none yet for it or an earlier one.
    A tensor that is still mapped needs none. */
-static capu_status expect(struct following *following, struct tensor *tensor, bool *is_expected)
+static capu_status expect_pages(struct following *following, struct tensor *tensor,
+                                bool *is_expected)
 {
     bool has_room = false;
     capu_status status = CAPU_OK;
@@ -251,8 +252,8 @@ static capu_status expect(struct following *following, struct tensor *tensor, bo
 }
 
 /* NOT_READY: there is nothing to bring back, unlike in the plan. */
-static capu_status prefetch(struct following *following, const struct guide *guide,
-                            const struct guide_item *item)
+static capu_status prefetch_tensor(struct following *following, const struct guide *guide,
+                                   const struct guide_item *item)
 {
     struct tensor *tensor = tensor_at(following, item->subject);
     struct lane_position newest = lane_newest(&following->lanes->compute);
@@ -270,7 +271,7 @@ static capu_status prefetch(struct following *following, const struct guide *gui
     if (!tensor_on_host(tensor)) {
         return CAPU_NOT_READY;
     }
-    status = expect(following, tensor, &is_expected);
+    status = expect_pages(following, tensor, &is_expected);
     if (status != CAPU_OK || is_expected) {
         return status;
     }
@@ -279,7 +280,7 @@ static capu_status prefetch(struct following *following, const struct guide *gui
         status = failure_check(following->failure, lane_follow(&following->lanes->h2d, newest),
                                "ordering a copy");
     }
-    return status == CAPU_OK ? bring(following, tensor) : status;
+    return status == CAPU_OK ? bring_tensor(following, tensor) : status;
 }
 
 /* Compute waits for what an access needs: a copy in, and before a write the copies out. */
@@ -357,8 +358,8 @@ static capu_status make_ready(struct following *following, const struct guide *g
     return status;
 }
 
-static capu_status replay(struct following *following, const struct guide *guide,
-                          const struct guide_item *item)
+static capu_status replay_op(struct following *following, const struct guide *guide,
+                             const struct guide_item *item)
 {
     capu_status status = make_ready(following, guide, &guide->ops[item->subject], NULL, item);
 
@@ -375,22 +376,22 @@ static capu_status carry_out(struct following *following, const struct guide *gu
 
         switch (item->kind) {
         case ACTION_PREFETCH:
-            status = prefetch(following, guide, item);
+            status = prefetch_tensor(following, guide, item);
             break;
         case ACTION_REPLAY:
-            status = replay(following, guide, item);
+            status = replay_op(following, guide, item);
             break;
         case ACTION_EVICT:
-            status = evict(following, tensor_at(following, item->subject));
+            status = evict_tensor(following, tensor_at(following, item->subject));
             break;
         case ACTION_SAVE:
-            status = save(following, tensor_at(following, item->subject), false);
+            status = save_tensor(following, tensor_at(following, item->subject), false);
             break;
         case ACTION_DROP:
-            status = drop(following, item);
+            status = drop_tensor(following, item);
             break;
         default:
-            status = release(following, tensor_at(following, item->subject));
+            status = release_transient(following, tensor_at(following, item->subject));
             break;
         }
     }

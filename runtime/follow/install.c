@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-static capu_status drain(struct following *following)
+static capu_status drain_lanes(struct following *following)
 {
     struct lane *lanes[] = {&following->lanes->compute, &following->lanes->d2h,
                             &following->lanes->h2d};
@@ -259,11 +259,11 @@ capu_status install_guide(struct following *following, struct plan_entry *entry)
         owed_reserve(&following->guided->owed, guide) != CAPU_OK) {
         return failure_set(following->failure, CAPU_NO_HOST_MEMORY, "no memory to install a plan");
     }
-    status = drain(following);
+    status = drain_lanes(following);
     drained = device_now_ns(following->lanes->device);
     if (status == CAPU_OK) {
         parked_clear(following->residency);
-        status = drain(following);
+        status = drain_lanes(following);
     }
     if (status == CAPU_OK) {
         status = bind_tensors(following, guide);

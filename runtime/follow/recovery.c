@@ -1,18 +1,163 @@
-/* Recomputing what a guide dropped before it was left, see recovery.h. */
+/* Running ops of a guide again, and recomputing what it dropped before it was left: see
+   recovery.h. */
 #include "runtime/follow/recovery.h"
 
 #include "base/assert.h"
 #include "runtime/context/failure.h"
 #include "runtime/follow/following.h"
-#include "runtime/follow/replay.h"
+#include "runtime/guide/enqueue.h"
 #include "runtime/guide/owed.h"
-#include "runtime/op/op.h"
 #include "runtime/residency/pager.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
+#include "runtime/strict/strict.h"
 #include "runtime/tensor/memory.h"
+#include "runtime/tensor/order.h"
 
 #include <string.h>
+
+/* Running an op of a guide again. */
+
+static capu_status clear_ranges(struct following *following, const struct guide *guide,
+                                const struct guide_op *op)
+{
+    capu_status status = strict_poison_replay(following->strict, guide, op);
+
+    for (uint32_t i = 0; i < op->cleared.count && status == CAPU_OK; i++) {
+        const struct record_range *range = &guide->cleared[op->cleared.first + i];
+
+        status = device_fill(following->lanes->device, following->lanes->compute.stream,
+                             range->address, 0, range->bytes);
+    }
+    return status;
+}
+
+/* The op's work once more, cleared ranges first. */
+static capu_status enqueue_work(struct following *following, const struct guide *guide,
+                                uint32_t number)
+{
+    const struct guide_op *op = &guide->ops[number];
+    capu_status status =
+        failure_check(following->failure, clear_ranges(following, guide, op), op->call.name);
+
+    status = status == CAPU_OK ? strict_watch_replay_begin(following->strict, guide, op) : status;
+    if (status == CAPU_OK) {
+        capu_status breach;
+
+        status = enqueue_replay(following->guided, guide, number);
+        breach = strict_watch_replay_end(following->strict, op);
+        status = status == CAPU_OK ? breach : status;
+        status = status == CAPU_OK ? strict_again_check(following->strict, guide, op) : status;
+    }
+    return status;
+}
+
+/* After a replay that failed when something had been enqueued: its outputs are lost, and owed if
+   they were there. A small tensor that was cleared cannot be lost: it becomes undefined, and
+   replays that read it do not run. */
+static void forget_outputs(struct following *following, const struct guide *guide,
+                           const struct guide_op *op)
+{
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        struct tensor *tensor = following->guided->binding.tensors[access->tensor].tensor;
+
+        if (access->role != CAPU_READ && tensor != NULL) {
+            tensor_state_spoiled(tensor);
+            victims_touch(following->residency, tensor);
+        }
+    }
+    for (uint32_t i = 0; i < op->cleared.count; i++) {
+        const struct record_range *range = &guide->cleared[op->cleared.first + i];
+        struct tensor *tensor = tensors_find(&following->memory->tensors, range->address);
+
+        if (tensor != NULL && !tensor_is_managed(tensor)) {
+            tensor->version++;
+            contents_forget(following->residency, tensor);
+        }
+    }
+}
+
+/* Updates the tensors and the record after a replay between these marks. */
+static void settle_replay(struct following *following, const struct guide *guide, uint32_t number,
+                          struct lane_position start, struct lane_position end)
+{
+    const struct guide_op *op = &guide->ops[number];
+
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        struct tensor *tensor = following->guided->binding.tensors[access->tensor].tensor;
+
+        if (tensor == NULL) {
+            continue;
+        }
+        order_used(tensor, end);
+        if (access->role != CAPU_READ) {
+            /* If the program has overwritten it since, what the replay made does not count. */
+            tensor->written = end;
+            tensor_state_replayed(
+                tensor,
+                tensor_is_mapped(tensor) &&
+                    tensor->version == following->guided->binding.versions[op->accesses.first + i]);
+            victims_touch(following->residency, tensor);
+        }
+    }
+    tracker_replay(following->records, op->call.name, number, start, end);
+}
+
+static bool has_operands(const struct following *following, const struct guide *guide,
+                         const struct guide_op *op)
+{
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        const struct tensor *tensor = following->guided->binding.tensors[access->tensor].tensor;
+
+        if (tensor != NULL && !tensor_is_mapped(tensor)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+capu_status replay_run(struct following *following, const struct guide *guide, uint32_t number)
+{
+    const struct guide_op *op = &guide->ops[number];
+    struct lane_position start;
+    struct lane_position end;
+    bool has_written = false;
+    capu_status status;
+
+    ASSERT(number < guide->op_count);
+    ASSERT_INTERNAL(has_operands(following, guide, op));
+    status = failure_check(following->failure, tracker_mark_begin(following->records, &start),
+                           "marking a replay");
+    if (status == CAPU_OK) {
+        has_written = op->cleared.count > 0 || strict_is_on(following->settings);
+        status = enqueue_work(following, guide, number);
+    }
+    if (status == CAPU_OK) {
+        has_written = true;
+        if (tracker_mark_end(following->records, &end) != CAPU_OK) {
+            /* The replay runs all the same. Once it has completed, its start can serve as its end.
+             */
+            capture_give_up(following->lanes, "the end of a replay cannot be marked");
+            status = failure_check(following->failure, lane_synchronize(&following->lanes->compute),
+                                   "a replay");
+            end = start;
+        }
+    }
+    if (status != CAPU_OK) {
+        lanes_quiesce(following->lanes, &following->lanes->compute);
+        if (has_written) {
+            forget_outputs(following, guide, op);
+        }
+        return status;
+    }
+    settle_replay(following, guide, number, start, end);
+    return CAPU_OK;
+}
+
+/* Recovery. */
 
 bool recovery_has(const struct following *following, const struct allocation *allocation)
 {
@@ -144,7 +289,7 @@ static capu_status check_replay(struct following *following, uint32_t wanted, ui
 }
 
 /* Saves contents on the host that a replay is about to overwrite with older ones. */
-static capu_status shelter(struct following *following, struct tensor *tensor)
+static capu_status shelter_contents(struct following *following, struct tensor *tensor)
 {
     if (tensor->state.contents != CONTENTS_DEVICE) {
         return CAPU_OK;
@@ -152,7 +297,7 @@ static capu_status shelter(struct following *following, struct tensor *tensor)
     return swap_out(following->residency, tensor, true);
 }
 
-static capu_status gather(struct following *following, const struct guide_op *planned)
+static capu_status gather_operands(struct following *following, const struct guide_op *planned)
 {
     const struct guide *guide = following->guided->owed.guide;
     struct guide_part part = planned->accesses;
@@ -175,7 +320,7 @@ static capu_status gather(struct following *following, const struct guide_op *pl
             continue;
         }
         if (access->role != CAPU_READ && tensor->version != version) {
-            status = shelter(following, tensor);
+            status = shelter_contents(following, tensor);
         }
         if (status == CAPU_OK && access_add(again, tensor, access->role) != CAPU_OK) {
             status = failure_set(following->failure, CAPU_NO_HOST_MEMORY, "no memory for a replay");
@@ -192,7 +337,7 @@ static capu_status run_again(struct following *following, uint32_t number)
     capu_status status;
 
     following->residency->uploads.is_held = guide->ops[number].call.kind == CALL_UPLOAD;
-    status = gather(following, &guide->ops[number]);
+    status = gather_operands(following, &guide->ops[number]);
     if (status == CAPU_OK) {
         status = resident_make_ready(following->residency, &following->guided->owed.again);
     }
@@ -220,7 +365,7 @@ static capu_status fail_replay(struct following *following, uint32_t wanted, cap
 
 /* Recomputes one tensor, and first its lost inputs. Each input is older than the tensor that is
    made from it, so the stack never contains a tensor twice. */
-static capu_status recover(struct following *following, uint32_t wanted)
+static capu_status recover_tensor(struct following *following, uint32_t wanted)
 {
     struct owed *owed = &following->guided->owed;
     uint32_t depth = 0;
@@ -261,7 +406,7 @@ static capu_status recover_owed(struct following *following)
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         if (owed_is_due(following->guided, i)) {
             bool is_owed = tensor_is_owed(following->guided->binding.tensors[i].tensor);
-            capu_status status = recover(following, i);
+            capu_status status = recover_tensor(following, i);
 
             /* What the plan gave up for good is recomputed if possible. */
             if (status != CAPU_OK && (is_owed || following->failure->lost != CAPU_OK)) {
@@ -288,7 +433,7 @@ capu_status recovery_restore(struct following *following, struct tensor *tensor)
     if (owed_find(following->guided, tensor) == OWED_NONE) {
         return fail_lost(following, tensor, "it is not of this iteration any more");
     }
-    return recover(following, tensor->guide_index);
+    return recover_tensor(following, tensor->guide_index);
 }
 
 static bool overwrites_source(const struct following *following, const struct op *op)
@@ -315,7 +460,7 @@ static const struct access *find_lost(const struct op *op)
     return NULL;
 }
 
-static capu_status prepare(struct following *following, const struct op *op)
+static capu_status prepare_op(struct following *following, const struct op *op)
 {
     const struct access *lost;
     capu_status status = CAPU_OK;
@@ -335,7 +480,8 @@ static capu_status prepare(struct following *following, const struct op *op)
 capu_status recovery_prepare(struct following *following, const struct op *op)
 {
     /* In other modes nothing is ever given up. */
-    return following->settings->config.mode == CAPU_MODE_GUIDED ? prepare(following, op) : CAPU_OK;
+    return following->settings->config.mode == CAPU_MODE_GUIDED ? prepare_op(following, op)
+                                                                : CAPU_OK;
 }
 
 /* Plans also keep what was ever read outside iterations, so the program may rely on it. */
@@ -388,7 +534,7 @@ capu_status recovery_before_fixed(struct following *following, size_t page_count
         capu_status status = CAPU_OK;
 
         if (owed_is_lost(following->guided, i) && replay_pages(following, i) > room) {
-            status = recover(following, i);
+            status = recover_tensor(following, i);
         }
         /* Dead contents are only kept readable as far as that is possible. */
         if (following->failure->lost != CAPU_OK ||
@@ -407,7 +553,7 @@ capu_status recovery_finish(struct following *following)
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count && status == CAPU_OK; i++) {
         if (owed_is_lost(following->guided, i) &&
             outlives_iteration(following->guided->binding.tensors[i].tensor)) {
-            status = recover(following, i);
+            status = recover_tensor(following, i);
             if (status == CAPU_CONTENTS_LOST) {
                 status = CAPU_OK; /* the recorded iteration overwrote it: reading it now fails */
             }
@@ -430,7 +576,7 @@ capu_status recovery_end_early(struct following *following, struct tensor *tenso
     status = recover_owed(following);
     /* The iteration may still read all that is dead. What cannot be recomputed stays lost. */
     for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
-        if (owed_is_lost(following->guided, i) && recover(following, i) != CAPU_OK) {
+        if (owed_is_lost(following->guided, i) && recover_tensor(following, i) != CAPU_OK) {
             status = following->failure->lost;
         }
     }

@@ -17,15 +17,26 @@
  * before other pages become always resident and take it, what would no longer fit is recomputed.
  * Contents that cannot be recomputed fail the op that reads them, by name and before it runs.
  *
+ * The plan itself also has ops run again, while it is followed (replay_run).
+ *
  * Owned by the context's thread.
  */
 #ifndef CAPU_RUNTIME_RECOVERY_H
 #define CAPU_RUNTIME_RECOVERY_H
 
+#include "runtime/guide/guide.h"
 #include "runtime/op/op.h"
 #include "runtime/tensor/tensors.h"
 
 struct following;
+
+/*
+ * Runs the guide's op of this number again with this iteration's arguments. Pre: what it accesses
+ * is resident, and compute follows the copies. Outputs that have not been overwritten since are
+ * valid again. On failure they are not, and once something may have been written, earlier contents
+ * are lost, too, and owed.
+ */
+capu_status replay_run(struct following *following, const struct guide *guide, uint32_t number);
 
 /*
  * Before an op: recomputes lost tensors that it reads, and everything that is owed if it overwrites

@@ -4,7 +4,7 @@
  * This is the only place where it is done, whether the call is an op of the program, a transfer, or
  * an op that a plan or recovery runs again. So the profiler's ranges, the bytes that they show, and
  * the words for a failure are the same for all. What is done before and after the work differs:
- * issue.h for calls of the program, replay.h for ops that run again.
+ * issue.h for calls of the program, recovery.h for ops that run again.
  *
  * Owned by the context's thread.
  */

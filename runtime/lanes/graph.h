@@ -3,7 +3,7 @@
  *
  * A launch skips everything that the runtime does for an iteration, so it must begin in the state
  * in which the capture began, and leave the state in which it ended. Both are noted for each tensor
- * that the iteration touched (follow/graph_books.h).
+ * that the iteration touched (api/graph.c).
  *
  * Owned by the context's thread.
  */
@@ -86,5 +86,10 @@ struct graphs {
     uint64_t layout;         /* counts tensors that were freed, split or described anew */
     const char *layout_name; /* of the last one; interned, or a constant */
 };
+
+struct lanes;
+
+/* Takes a graph off the list and frees it. Pre: no launch of it is under way. */
+void graph_free(struct lanes *lanes, struct graphs *graphs, capu_graph *graph);
 
 #endif

@@ -5,6 +5,7 @@
 #include "runtime/lanes/graph.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LANES = 3 };
@@ -257,6 +258,32 @@ capu_status capture_copied(struct lanes *lanes, const struct device_copy *copy)
     entry->to = copy->to;
     entry->bytes = copy->bytes;
     return device_capture_node(lanes->device, lanes->compute.stream, &entry->fresh_node);
+}
+
+/* Graphs. */
+
+void graph_free(struct lanes *lanes, struct graphs *graphs, capu_graph *graph)
+{
+    if (graph->previous != NULL) {
+        graph->previous->next = graph->next;
+    } else {
+        graphs->first = graph->next;
+    }
+    if (graph->next != NULL) {
+        graph->next->previous = graph->previous;
+    }
+    if (lanes->capture.graph == graph) {
+        lanes->capture.graph = NULL;
+    }
+    device_graph_destroy(lanes->device, graph->device_graph);
+    staging_finish(&graph->staging);
+    free(graph->uploads);
+    free(graph->copies);
+    free(graph->zeroed);
+    free(graph->before);
+    free(graph->tensors);
+    free(graph->evictions);
+    free(graph);
 }
 
 /* The lanes together. */
