@@ -31,7 +31,7 @@ static capu_status check_call(capu_context *context)
 }
 
 /* Takes pages away from tensors, until so many are available. */
-static capu_status make_room(capu_context *context, size_t page_count)
+static capu_status make_budget_room(capu_context *context, size_t page_count)
 {
     capu_status status;
 
@@ -57,15 +57,15 @@ static capu_status make_room(capu_context *context, size_t page_count)
     return status != CAPU_OK ? status : pager_make_room(&context->residency, page_count);
 }
 
-static capu_status lower(capu_context *context, uint64_t bytes)
+static capu_status lower_budget(capu_context *context, uint64_t bytes)
 {
     size_t limit = (size_t)(bytes / pages_bytes_each(context->memory.pages));
     size_t before = pages_limit(context->memory.pages);
 
-    return before > limit ? make_room(context, before - limit) : CAPU_OK;
+    return before > limit ? make_budget_room(context, before - limit) : CAPU_OK;
 }
 
-static capu_status check_bytes(capu_context *context, uint64_t bytes)
+static capu_status check_budget(capu_context *context, uint64_t bytes)
 {
     uint64_t page_bytes = pages_bytes_each(context->memory.pages);
 
@@ -91,9 +91,9 @@ capu_status capu_budget_set(capu_context *context, uint64_t bytes)
         return status;
     }
     bytes = bytes != 0 ? bytes : context->settings.full_budget_bytes;
-    status = check_bytes(context, bytes);
+    status = check_budget(context, bytes);
     if (status == CAPU_OK && bytes < context->settings.config.budget_bytes) {
-        status = lower(context, bytes);
+        status = lower_budget(context, bytes);
     }
     if (status == CAPU_OK) {
         status = failure_check(&context->failure, pages_set_budget(context->memory.pages, bytes),

@@ -7,7 +7,7 @@
 #include "runtime/context/device_choice.h"
 #include "runtime/context/failure.h"
 #include "runtime/context/host_memory.h"
-#include "runtime/issue/settle.h"
+#include "runtime/issue/issue.h"
 #include "runtime/plan/planning.h"
 #include "runtime/record/live.h"
 #include "runtime/residency/departure.h"

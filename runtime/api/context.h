@@ -28,6 +28,11 @@ capu_status context_uncaptured(capu_context *context, const char *call);
 /* The layout of tensors changes: graphs that were captured before are stale. */
 void context_note_layout(capu_context *context, const struct tensor *tensor);
 
+/* split.c: lengthens the last tensor of an allocation to `end`, an offset into the allocation,
+   which it may go beyond what the tensor has now. Errors are those of capu_split, after which
+   nothing has changed. */
+capu_status split_lengthen(capu_context *context, struct tensor *last, uint64_t end);
+
 /* Creates a context on a given device, which it owns if the call succeeds. Tests pass a device
    inside adaptors. `config` is complete, as config_resolve leaves it. */
 capu_status context_create_on(struct device *device, const capu_config *config,

@@ -15,7 +15,7 @@
 #include "runtime/context/failure.h"
 #include "runtime/follow/executor.h"
 #include "runtime/follow/recovery.h"
-#include "runtime/issue/settle.h"
+#include "runtime/issue/issue.h"
 #include "runtime/plan/planning.h"
 #include "runtime/residency/swap.h"
 

@@ -12,7 +12,7 @@
 #include "runtime/api/context.h"
 #include "runtime/context/config.h"
 #include "runtime/context/failure.h"
-#include "runtime/issue/settle.h"
+#include "runtime/issue/issue.h"
 #include "runtime/record/report_json.h"
 #include "runtime/tensor/memory.h"
 

@@ -1,7 +1,7 @@
 /*
- * Splitting, see split.h. Each part manages the pages that lie wholly inside it. A page that two
- * parts share becomes an edge page: always resident and owned by the allocation, since it can leave
- * only when neither part needs it.
+ * Splitting: one tensor becomes several, without a change of address or contents. Each part manages
+ * the pages that lie wholly inside it. A page that two parts share becomes an edge page: always
+ * resident and owned by the allocation, since it can leave only when neither part needs it.
  *
  * The contents must survive, and on failure the old tensor must be as it was. So the order is:
  * allocate everything; bring contents that are out back to the device, since pages can be
@@ -11,8 +11,6 @@
  * Remapping is necessary although no page moves: a device unmaps only whole mappings, and from now
  * on the parts leave separately.
  */
-#include "runtime/api/split.h"
-
 #include "runtime/api/context.h"
 #include "runtime/context/failure.h"
 #include "runtime/follow/recovery.h"
@@ -24,6 +22,15 @@
 #include "runtime/tensor/order.h"
 
 #include <stdlib.h>
+
+/* What a tensor becomes. Parts that the caller names get no description; others inherit the
+   tensor's. */
+struct split_parts {
+    const uint64_t *starts; /* where each part starts, and the end: offsets into the allocation */
+    size_t count;           /* of the parts, at least one */
+    size_t named;           /* the first part that is named, */
+    size_t named_end;       /* and the one after the last */
+};
 
 /* Stands for a part: the page is an edge page. */
 #define EDGE SIZE_MAX
@@ -62,7 +69,7 @@ static void discard_parts(struct split *split)
     }
 }
 
-/* Creates a part and its span. inherit() copies the state of the old tensor later. */
+/* Creates a part and its span. inherit_state() copies the state of the old tensor later. */
 static capu_status make_part(struct split *split, size_t index)
 {
     struct allocation *allocation = split->allocation;
@@ -204,7 +211,7 @@ static size_t run_length(const struct split *split, size_t index)
 /* Replaces the mapping of a mapped tensor with one mapping per part and per edge page. The pages
    stay where they are, but a device can only unmap a whole mapping. On failure the old mapping is
    restored. */
-static capu_status remap(capu_context *context, struct split *split)
+static capu_status remap_parts(capu_context *context, struct split *split)
 {
     struct tensor *old = split->old;
     size_t done = 0;
@@ -266,7 +273,7 @@ static void hand_over_pages(capu_context *context, struct split *split)
 
 /* Copies the state of the old tensor to the parts. The named ranges get no name, kind or hint: they
    are new tensors, which the caller describes. */
-static void inherit(struct split *split)
+static void inherit_state(struct split *split)
 {
     const struct tensor *old = split->old;
 
@@ -316,7 +323,7 @@ static capu_status index_parts(capu_context *context, struct split *split)
 }
 
 /* Links the parts into the allocation and the lists in place of the old tensor, and frees it. */
-static void replace(capu_context *context, struct split *split)
+static void replace_tensor(capu_context *context, struct split *split)
 {
     struct tensor *old = split->old;
     struct tensor *last = old->previous;
@@ -376,7 +383,7 @@ static capu_status prepare_edges(struct allocation *allocation)
 
 /* Brings contents that are out, or leaving, back to the device: pages can be distributed only while
    the tensor holds them. */
-static capu_status recall(capu_context *context, struct tensor *tensor)
+static capu_status recall_contents(capu_context *context, struct tensor *tensor)
 {
     bool has_bytes = !tensor_is_empty(tensor);
     capu_status status = CAPU_OK;
@@ -429,7 +436,7 @@ static capu_status prepare_recovery(capu_context *context, struct split *split)
 }
 
 /* First does everything that can fail; then the parts take over. */
-static capu_status carry_out(capu_context *context, struct split *split)
+static capu_status carry_out_split(capu_context *context, struct split *split)
 {
     capu_status status = split->into.count > 1 ? prepare_edges(split->allocation) : CAPU_OK;
 
@@ -442,13 +449,14 @@ static capu_status carry_out(capu_context *context, struct split *split)
     }
     status = prepare_recovery(context, split);
     if (status == CAPU_OK) {
-        status = recall(context, split->old);
+        status = recall_contents(context, split->old);
     }
     if (status == CAPU_OK) {
         status = index_parts(context, split);
     }
     if (status == CAPU_OK && tensor_is_managed(split->old)) {
-        status = tensor_is_mapped(split->old) ? remap(context, split) : map_edges(context, split);
+        status =
+            tensor_is_mapped(split->old) ? remap_parts(context, split) : map_edges(context, split);
         if (status != CAPU_OK) {
             reindex_old(context, split, split->into.count);
         }
@@ -460,12 +468,16 @@ static capu_status carry_out(capu_context *context, struct split *split)
     if (tensor_is_mapped(split->old)) {
         hand_over_pages(context, split);
     }
-    inherit(split);
-    replace(context, split);
+    inherit_state(split);
+    replace_tensor(context, split);
     return CAPU_OK;
 }
 
-capu_status split_tensor(capu_context *context, struct tensor *tensor, struct split_parts into)
+/* Replaces a tensor by these parts. Pre: they are not empty, and cover the tensor; the last one may
+   be longer than what is there if it ends with the allocation. Errors are those of capu_split,
+   after which nothing has changed. */
+static capu_status split_tensor(capu_context *context, struct tensor *tensor,
+                                struct split_parts into)
 {
     struct split split = {.allocation = tensor->allocation,
                           .old = tensor,
@@ -475,10 +487,165 @@ capu_status split_tensor(capu_context *context, struct tensor *tensor, struct sp
     capu_status status;
 
     context_note_layout(context, tensor);
-    status = split.parts != NULL ? carry_out(context, &split)
+    status = split.parts != NULL ? carry_out_split(context, &split)
                                  : failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
                                                "capu_split: no memory for the pieces");
 
     free(split.parts);
     return status;
+}
+
+capu_status split_lengthen(capu_context *context, struct tensor *last, uint64_t end)
+{
+    uint64_t starts[] = {
+        (uint64_t)((unsigned char *)last->address - (unsigned char *)last->allocation->address),
+        end};
+
+    return split_tensor(context, last, (struct split_parts){.starts = starts, .count = 1});
+}
+
+/*
+ * capu_split and capu_split_list: which tensors become which.
+ */
+
+/* Splits a tensor into what is before `address`, ranges of these sizes and what is after them. Does
+   nothing if that is the tensor as it is. Pre: no range is empty, and all lie in the tensor. */
+static capu_status split_at(capu_context *context, struct tensor *tensor, void *address,
+                            const size_t *sizes, size_t count)
+{
+    const unsigned char *start = tensor->allocation->address;
+    uint64_t at = (uint64_t)((unsigned char *)address - start);
+    uint64_t first = (uint64_t)((unsigned char *)tensor->address - start);
+    uint64_t *starts = calloc(count + 3, sizeof(*starts));
+    struct split_parts into = {.starts = starts};
+    capu_status status = CAPU_OK;
+
+    if (starts == NULL) {
+        return failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
+                           "capu_split: no memory for the pieces");
+    }
+    if (at > first) {
+        starts[into.count++] = first;
+    }
+    into.named = into.count;
+    for (size_t i = 0; i < count; i++) {
+        starts[into.count++] = at;
+        at += sizes[i];
+    }
+    into.named_end = into.count;
+    if (at < first + tensor->bytes) {
+        starts[into.count++] = at;
+    }
+    starts[into.count] = first + tensor->bytes;
+    if (into.count > 1) {
+        status = split_tensor(context, tensor, into);
+    }
+    free(starts);
+    return status;
+}
+
+/* What a call names: `count` ranges, one after the other. */
+struct ranges_named {
+    const char *call;
+    unsigned char *address;
+    const size_t *sizes;
+    size_t count;
+};
+
+static capu_status fail_crossing(capu_context *context, const struct ranges_named *named,
+                                 size_t index, const void *address, struct tensor *tensor)
+{
+    return failure_set(&context->failure, CAPU_OUT_OF_RANGE,
+                       "%s: %zu bytes at %p cross the end of '%s'", named->call,
+                       named->sizes[index], address, lookup_name(&context->memory, tensor));
+}
+
+/* Whether there are ranges, none of them is empty, and all lie in one allocation. */
+static capu_status check_ranges(capu_context *context, const struct ranges_named *named)
+{
+    const struct allocation *allocation;
+    struct tensor *tensor;
+    uint64_t left;
+    capu_status status;
+
+    if (named->count == 0 || named->sizes == NULL) {
+        return failure_set(&context->failure, CAPU_INVALID, "%s: no sizes were given", named->call);
+    }
+    status = lookup_tensor(&context->memory, named->address, named->call, &tensor);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    allocation = tensor->allocation;
+    left = allocation->bytes - (uint64_t)(named->address - (unsigned char *)allocation->address);
+    for (size_t i = 0; i < named->count; i++) {
+        if (named->sizes[i] == 0) {
+            return failure_set(&context->failure, CAPU_ZERO_BYTES,
+                               "%s of zero bytes (size %zu of %zu)", named->call, i + 1,
+                               named->count);
+        }
+        if (named->sizes[i] > left) {
+            const unsigned char *end = (unsigned char *)allocation->address + allocation->bytes;
+
+            while (tensor->next != NULL) {
+                tensor = tensor->next;
+            }
+            return fail_crossing(context, named, i, end - left, tensor);
+        }
+        left -= named->sizes[i];
+    }
+    return CAPU_OK;
+}
+
+/* Works off the ranges tensor by tensor: checks that none crosses the end of a tensor, or splits.
+ */
+static capu_status visit_ranges(capu_context *context, const struct ranges_named *named,
+                                bool splits)
+{
+    unsigned char *address = named->address;
+    capu_status status = CAPU_OK;
+    size_t end;
+
+    for (size_t i = 0; i < named->count && status == CAPU_OK; i = end) {
+        struct tensor *tensor = tensors_find(&context->memory.tensors, address);
+        unsigned char *from = address;
+
+        for (end = i; end < named->count && address < tensor_end(tensor); end++) {
+            if (named->sizes[end] > (uint64_t)(tensor_end(tensor) - address)) {
+                return fail_crossing(context, named, end, address, tensor);
+            }
+            address += named->sizes[end];
+        }
+        if (splits) {
+            status = split_at(context, tensor, from, &named->sizes[i], end - i);
+        }
+    }
+    return status;
+}
+
+static capu_status split_ranges(capu_context *context, const struct ranges_named *named)
+{
+    capu_status status = context_uncaptured(context, named->call);
+
+    if (status == CAPU_OK) {
+        status = check_ranges(context, named);
+    }
+    if (status == CAPU_OK) {
+        status = visit_ranges(context, named, false);
+    }
+    return status != CAPU_OK ? status : visit_ranges(context, named, true);
+}
+
+capu_status capu_split(capu_context *context, void *address, size_t bytes)
+{
+    return split_ranges(context,
+                        &(struct ranges_named){
+                            .call = "capu_split", .address = address, .sizes = &bytes, .count = 1});
+}
+
+capu_status capu_split_list(capu_context *context, void *address, const size_t *sizes, size_t count)
+{
+    return split_ranges(context, &(struct ranges_named){.call = "capu_split_list",
+                                                        .address = address,
+                                                        .sizes = sizes,
+                                                        .count = count});
 }

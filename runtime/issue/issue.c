@@ -1,15 +1,87 @@
-/* From a call of the program to the device, see issue.h. */
+/* From a call of the program to the device, and on until its work has passed: see issue.h. */
 #include "runtime/issue/issue.h"
 
 #include "runtime/context/failure.h"
 #include "runtime/follow/executor.h"
 #include "runtime/guide/enqueue.h"
 #include "runtime/issue/operands.h"
-#include "runtime/issue/settle.h"
 #include "runtime/issue/whole.h"
+#include "runtime/plan/planning.h"
 #include "runtime/strict/strict.h"
 
 #include <string.h>
+
+/*
+ * Taking note of work that has passed. The record goes to planning here and not in the tracker:
+ * planning leaves guides, which calls most of the room, and the room calls the tracker.
+ */
+
+/* Without iterations nothing retires the lanes' marks: do it every so many calls. */
+enum { UNRECORDED_LIMIT = 4096 };
+
+capu_status settle_records(capu_context *context)
+{
+    capu_status status = tracker_settle(&context->records);
+
+    planning_review(&context->plans); /* records that were completed before a failure, too */
+    return status;
+}
+
+capu_status settle_work(capu_context *context)
+{
+    struct lane *lanes[] = {&context->lanes.compute, &context->lanes.d2h, &context->lanes.h2d};
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]) && status == CAPU_OK; i++) {
+        status = lane_synchronize(lanes[i]);
+    }
+    if (status != CAPU_OK) {
+        return failure_check(&context->failure, status, "waiting for the device");
+    }
+    status = settle_records(context);
+    if (status == CAPU_OK) {
+        status = departures_reap(&context->residency);
+    }
+    if (status != CAPU_OK || context->iteration.is_open) {
+        return status;
+    }
+    traffic_settle(&context->records);
+    for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
+        lane_retire((struct lane_position){.lane = lanes[i], .sequence = lanes[i]->marked});
+    }
+    staging_restart(&context->lanes.staging);
+    context->lanes.unrecorded_ops = 0;
+    return CAPU_OK;
+}
+
+/* Whether a plan may come from an iteration that ends on the device while this one, without a plan,
+   is open. With wait_for_plan, plans do not depend on when that is. */
+static bool is_plan_awaited(const capu_context *context)
+{
+    return context->plans.keeper != NULL && context->guided.active == NULL &&
+           context->settings.config.wait_for_plan == 0;
+}
+
+capu_status settle_call(capu_context *context)
+{
+    /* The caller's own work is done: what fails here and is no loss is tried again next time. */
+    if (context->iteration.is_open) {
+        if (!is_plan_awaited(context)) {
+            return CAPU_OK;
+        }
+        settle_records(context);
+    } else {
+        if (++context->lanes.unrecorded_ops < UNRECORDED_LIMIT) {
+            return CAPU_OK;
+        }
+        settle_work(context);
+    }
+    return context->failure.lost;
+}
+
+/*
+ * Issuing calls.
+ */
 
 /* Whether the caller's code does the work: that may do what it does not say. */
 static bool is_callers(enum call_kind kind)
@@ -75,7 +147,7 @@ static inline capu_status begin_tracked(capu_context *context, struct op *op)
     return status;
 }
 
-static inline capu_status begin(capu_context *context, struct op *op)
+static inline capu_status begin_op(capu_context *context, struct op *op)
 {
     capu_status status;
 
@@ -88,7 +160,7 @@ static inline capu_status begin(capu_context *context, struct op *op)
     return status;
 }
 
-static inline capu_status end(capu_context *context, struct op *op, capu_status status)
+static inline capu_status end_op(capu_context *context, struct op *op, capu_status status)
 {
     enum call_kind kind = op->call.kind;
     bool is_watched = strict_is_on(&context->settings) && is_callers(kind);
@@ -115,12 +187,12 @@ static inline capu_status end(capu_context *context, struct op *op, capu_status 
 
 capu_status issue_begin(capu_context *context, struct op *op)
 {
-    return begin(context, op);
+    return begin_op(context, op);
 }
 
 capu_status issue_end(capu_context *context, struct op *op, capu_status status)
 {
-    return end(context, op, status);
+    return end_op(context, op, status);
 }
 
 /* Argument bytes are the library's own from here on: replays read them again. */
@@ -138,7 +210,7 @@ static capu_status stage_arguments(capu_context *context, struct op *op, const c
 
 capu_status issue_op(capu_context *context, struct op *op, const capu_op *from)
 {
-    capu_status status = begin(context, op);
+    capu_status status = begin_op(context, op);
 
     if (status != CAPU_OK) {
         return status;
@@ -154,13 +226,13 @@ capu_status issue_op(capu_context *context, struct op *op, const capu_op *from)
     if (status == CAPU_OK) {
         status = enqueue_op(&context->guided, op);
     }
-    return end(context, op, status);
+    return end_op(context, op, status);
 }
 
 capu_status issue_transfer(capu_context *context, struct op *op, struct host_side host)
 {
     struct call *call = &op->call;
-    capu_status status = begin(context, op);
+    capu_status status = begin_op(context, op);
 
     if (status != CAPU_OK) {
         return status;
@@ -186,5 +258,5 @@ capu_status issue_transfer(capu_context *context, struct op *op, struct host_sid
     if (status == CAPU_OK) {
         status = enqueue_transfer(&context->guided, call, host);
     }
-    return end(context, op, status);
+    return end_op(context, op, status);
 }

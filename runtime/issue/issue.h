@@ -13,6 +13,7 @@
 #ifndef CAPU_RUNTIME_ISSUE_H
 #define CAPU_RUNTIME_ISSUE_H
 
+#include "capuchin/context.h"
 #include "runtime/op/op.h"
 
 /* For all of these, op->call is filled in, with the operands as the caller gave them. */
@@ -29,5 +30,22 @@ capu_status issue_transfer(capu_context *context, struct op *op, struct host_sid
    work went. */
 capu_status issue_begin(capu_context *context, struct op *op);
 capu_status issue_end(capu_context *context, struct op *op, capu_status status);
+
+/*
+ * Settling: taking note of work that has passed. The host only ever enqueues; what follows from the
+ * end of that work (reports, plans, pages that are free now) waits until one of these calls looks.
+ */
+
+/* Completes the reports of iterations whose work has passed, and plans for them. Does not wait. */
+capu_status settle_records(capu_context *context);
+
+/* Waits for all work of all lanes, completes reports, and ends departures that waited for it. */
+capu_status settle_work(capu_context *context);
+
+/* Every call that enqueues work calls this after it. In an iteration without a plan it looks
+   whether the one before has ended, so that planning begins then and not with the next iteration,
+   when the device may have nothing left to do meanwhile. Outside iterations it keeps the lanes'
+   rings bounded, for programs that mark none. Fails only if the context is lost. */
+capu_status settle_call(capu_context *context);
 
 #endif

@@ -29,7 +29,7 @@
 
 /* Adds what one operand does to one tensor. Two equal roles stay what they are; any other mixture
    is an update. */
-static void merge(struct access *access, uint32_t role, bool is_whole)
+static void merge_role(struct access *access, uint32_t role, bool is_whole)
 {
     uint32_t merged = role == CAPU_WRITE_CLEARED || role == CAPU_WRITE_DISCARD ? CAPU_WRITE : role;
 
@@ -52,7 +52,7 @@ static capu_status add_piece(struct op *op, size_t operand, struct tensor *tenso
                                          sizeof(struct piece))) {
         return CAPU_NO_HOST_MEMORY;
     }
-    merge(access, role, bytes == tensor->bytes);
+    merge_role(access, role, bytes == tensor->bytes);
     op->clears = op->clears || role == CAPU_WRITE_CLEARED;
     op->pieces[op->piece_count++] = (struct piece){
         .address = address,
@@ -75,7 +75,7 @@ static const char *describe_operand(const struct op *op, const capu_operand *ope
 /* Resolves one operand to a piece for each tensor that its range meets. An operand that discards
    what it does not write becomes all of those tensors, whichever part it names. That is what is
    compared with plans, so one plan serves all parts. */
-static capu_status resolve(capu_context *context, struct op *op, size_t number)
+static capu_status resolve_operand(capu_context *context, struct op *op, size_t number)
 {
     capu_operand *operand = &op->list[number];
     char what[160];
@@ -147,7 +147,7 @@ static capu_status check_defined(capu_context *context, const struct op *op)
 /* An op that failed may have changed this tensor. It gets a new version, so that replays do not
    mistake it for what they read. If it was to be written whole, it is undefined now; otherwise its
    host copy is outdated. */
-static void spoil(capu_context *context, const struct access *access)
+static void spoil_tensor(capu_context *context, const struct access *access)
 {
     struct tensor *tensor = access->tensor;
 
@@ -171,7 +171,7 @@ void operands_abort(capu_context *context, const struct op *op, bool has_written
         if (access->role != CAPU_READ &&
             (has_written || strict_has_poisoned(&context->strict, access) ||
              piece_role(op, piece) == CAPU_WRITE_CLEARED)) {
-            spoil(context, access);
+            spoil_tensor(context, access);
         }
     }
     if (op_is_planned(op)) {
@@ -223,7 +223,7 @@ static capu_status resolve_all(capu_context *context, struct op *op)
     op->piece_count = 0;
     op->clears = false;
     for (size_t i = 0; i < op->call.operand_count && status == CAPU_OK; i++) {
-        status = resolve(context, op, i);
+        status = resolve_operand(context, op, i);
     }
     return status;
 }
