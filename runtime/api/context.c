@@ -6,12 +6,11 @@
 #include "runtime/context/config.h"
 #include "runtime/context/device_choice.h"
 #include "runtime/context/failure.h"
-#include "runtime/context/host_memory.h"
 #include "runtime/issue/issue.h"
 #include "runtime/plan/planning.h"
 #include "runtime/record/live.h"
 #include "runtime/residency/departure.h"
-#include "runtime/residency/leave.h"
+#include "runtime/residency/residency.h"
 #include "runtime/strict/strict.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "runtime/context/failure.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/plan/planning.h"
-#include "runtime/residency/leave.h"
+#include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
 #include "runtime/tensor/memory.h"
 

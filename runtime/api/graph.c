@@ -2,14 +2,12 @@
  * Capturing and launching graphs: see capuchin/graph.h.
  *
  * A capture is an iteration like any other until its work is issued: lanes.h takes it from there.
- * A launch does what every iteration does at its two ends (iteration.h), and in between nothing but
+ * A launch does what every iteration does at its two ends (iteration.c), and in between nothing but
  * the launch and the bookkeeping for tensors and the report. It never changes the plan, since the
  * graph is tied to it.
  */
-#include "runtime/lanes/graph.h"
 #include "base/array.h"
 #include "runtime/api/context.h"
-#include "runtime/api/iteration.h"
 #include "runtime/context/failure.h"
 #include "runtime/follow/following.h"
 #include "runtime/lanes/lanes.h"

@@ -8,10 +8,9 @@
  * it begins with. Transient tensors are forgotten before a plan is installed, so that installing
  * does not preserve contents that are about to become undefined.
  */
-#include "runtime/api/iteration.h"
+#include "runtime/api/context.h"
 
 #include "device/marks.h"
-#include "runtime/api/context.h"
 #include "runtime/context/failure.h"
 #include "runtime/follow/executor.h"
 #include "runtime/follow/recovery.h"

@@ -14,7 +14,6 @@
 #include "runtime/follow/recovery.h"
 #include "runtime/issue/issue.h"
 #include "runtime/residency/departure.h"
-#include "runtime/residency/leave.h"
 #include "runtime/residency/pager.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"

@@ -14,7 +14,6 @@
 #include "runtime/api/context.h"
 #include "runtime/context/failure.h"
 #include "runtime/follow/recovery.h"
-#include "runtime/residency/leave.h"
 #include "runtime/residency/pager.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"

@@ -1,14 +1,19 @@
 /*
- * The device that a config names, and the link to plan with.
- *
- * "auto" takes the first cuda device, and the host only if there is no cuda device at all: a device
- * that exists but fails, or does not fit the config, is an error. Stateless; any thread.
+ * What a context uses of the machine: the device that its config names, the link to plan with, and
+ * the host memory that it may plan on if its config does not say. Stateless; any thread.
  */
 #ifndef CAPU_RUNTIME_DEVICE_CHOICE_H
 #define CAPU_RUNTIME_DEVICE_CHOICE_H
 
 #include "capuchin/context.h"
 #include "device/device.h"
+
+#include <stdint.h>
+
+/*
+ * "auto" takes the first cuda device, and the host only if there is no cuda device at all: a device
+ * that exists but fails, or does not fit the config, is an error.
+ */
 
 /* Creates the device. `config` comes from config_resolve. On failure *device is untouched and
    `text` says what is wrong: INVALID (no such name), and the errors of creating a device. */
@@ -20,5 +25,21 @@ capu_status device_choice_open(const capu_config *config, struct device **device
    Those of calibration_complete. */
 capu_status device_choice_measure(struct device *device, const capu_config *config,
                                   struct device_link *link);
+
+/*
+ * The memory of the machine that a new context may plan on: what MemAvailable of /proc/meminfo
+ * says, or the limit of the control group that the process is in (a container's), if that is less.
+ * Pinned memory cannot be swapped out, so a host budget without a limit can take the whole machine.
+ */
+
+/* Bytes of host memory; UINT64_MAX: not known. `root` is put before every path that is read: "", or
+   a folder of tests. */
+uint64_t host_memory_available(const char *root);
+
+/* The host budget of a context that was given none: HOST_MEMORY_PERCENT of that; UINT64_MAX: not
+   known. */
+uint64_t host_memory_default_budget(const char *root);
+
+enum { HOST_MEMORY_PERCENT = 40 };
 
 #endif

@@ -9,7 +9,7 @@
  * out to a new host block, and unplaced guides, whose pages change hands by mapping (free_list.h).
  *
  * If an op is not the planned one, or anything else does not go as planned, the iteration leaves
- * the guide (runtime/residency/leave.h) and continues in passive mode. What it needs of the
+ * the guide (leave_guide in residency.h) and continues in passive mode. What it needs of the
  * contents that the plan has dropped is recomputed (recovery.h).
  *
  * Owned by the context's thread.

@@ -1,5 +1,5 @@
-/* From the tensors' own pages to the guide's and back, see install.h. */
-#include "runtime/follow/install.h"
+/* From the tensors' own pages to the guide's and back, see following.h. */
+#include "runtime/follow/following.h"
 
 #include "base/assert.h"
 #include "runtime/context/failure.h"
@@ -7,7 +7,6 @@
 #include "runtime/guide/guide.h"
 #include "runtime/residency/departure.h"
 #include "runtime/residency/free_list.h"
-#include "runtime/residency/leave.h"
 #include "runtime/residency/pager.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"

@@ -16,7 +16,6 @@
 #include "runtime/issue/whole.h"
 #include "runtime/op/op.h"
 #include "runtime/plan/planning.h"
-#include "runtime/residency/leave.h"
 #include "runtime/residency/pager.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"

@@ -2,7 +2,6 @@
 #include "runtime/lanes/lanes.h"
 
 #include "base/array.h"
-#include "runtime/lanes/graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,11 +4,11 @@
 #include "device/monotonic.h"
 #include "runtime/context/device_choice.h"
 #include "runtime/context/failure.h"
-#include "runtime/follow/install.h"
+#include "runtime/follow/following.h"
 #include "runtime/plan/plan_job.h"
 #include "runtime/plan/plans.h"
 #include "runtime/residency/departure.h"
-#include "runtime/residency/leave.h"
+#include "runtime/residency/residency.h"
 
 #include <stdlib.h>
 

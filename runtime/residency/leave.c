@@ -1,5 +1,5 @@
-/* Leaving guides, see leave.h. */
-#include "runtime/residency/leave.h"
+/* Leaving guides, see residency.h. */
+#include "runtime/residency/residency.h"
 
 #include "base/assert.h"
 #include "runtime/context/failure.h"
@@ -7,7 +7,6 @@
 #include "runtime/guide/owed.h"
 #include "runtime/residency/departure.h"
 #include "runtime/residency/free_list.h"
-#include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
 #include "runtime/strict/strict.h"
 

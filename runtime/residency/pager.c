@@ -4,7 +4,6 @@
 #include "base/assert.h"
 #include "base/size_text.h"
 #include "runtime/context/failure.h"
-#include "runtime/residency/leave.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
 #include "runtime/strict/strict.h"

@@ -1,12 +1,14 @@
 /*
  * What leaves the device, and what is kept to come back: a part of the context. And victims: the
  * tensors that may be evicted, in the order in which they are.
+ * And leaving the active guide, which gives the tensors their pages back.
  *
  * Owned by the context's thread.
  */
 #ifndef CAPU_RUNTIME_RESIDENCY_H
 #define CAPU_RUNTIME_RESIDENCY_H
 
+#include "capuchin/context.h"
 #include "runtime/context/agent.h"
 #include "runtime/residency/departure.h"
 #include "runtime/residency/uploads.h"
@@ -58,5 +60,23 @@ void victims_touch(struct residency *residency, struct tensor *tensor);
 /* The tensor to evict next, none that is spared; NULL: there is none. Least recently used first;
    what costs no copy before what does. */
 struct tensor *victims_choose(const struct residency *residency);
+
+/*
+ * Leaving the active guide (leave.c): the rest of the iteration runs without a plan, and recovery
+ * begins.
+ *
+ * This happens when an op is not the planned one, when the iteration ends early, when a planned
+ * step fails, and when anything else needs the pages that the guide has taken. It is apart from
+ * installing one because the pager leaves guides, and installing one calls the pager.
+ */
+
+/* Leaves the active guide, if there is one; inside an iteration recovery begins. Waits for all
+   work. */
+capu_status leave_guide(struct residency *residency);
+
+/* Uninstalls the active guide: tensors that hold their pages keep them as their own, and so do
+   those that gave them up if their contents are still there. No guide is active afterwards, even if
+   the device fails. Pre: a guide is active. */
+capu_status leave_uninstall(struct residency *residency);
 
 #endif

@@ -2,7 +2,7 @@
 #include "tests/api/steps.h"
 
 #include "runtime/api/context.h"
-#include "runtime/residency/leave.h"
+#include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
 
 struct step {

@@ -1,5 +1,5 @@
 /* The default host budget, from files in a folder that stands for the root of a machine. */
-#include "runtime/context/host_memory.h"
+#include "runtime/context/device_choice.h"
 
 #include "tests/support/suite.h"
 
