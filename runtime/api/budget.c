@@ -65,7 +65,7 @@ static capu_status lower_budget(capu_context *context, uint64_t bytes)
     return before > limit ? make_budget_room(context, before - limit) : CAPU_OK;
 }
 
-static capu_status check_budget(capu_context *context, uint64_t bytes)
+static capu_status check_new_budget(capu_context *context, uint64_t bytes)
 {
     uint64_t page_bytes = pages_bytes_each(context->memory.pages);
 
@@ -91,7 +91,7 @@ capu_status capu_budget_set(capu_context *context, uint64_t bytes)
         return status;
     }
     bytes = bytes != 0 ? bytes : context->settings.full_budget_bytes;
-    status = check_budget(context, bytes);
+    status = check_new_budget(context, bytes);
     if (status == CAPU_OK && bytes < context->settings.config.budget_bytes) {
         status = lower_budget(context, bytes);
     }

@@ -101,7 +101,7 @@ static capu_status graph_note_end(struct following *following, capu_graph *graph
     return note_report(following, graph, record);
 }
 
-static const char *find_difference(const struct graph_tensor *noted)
+static const char *find_state_change(const struct graph_tensor *noted)
 {
     const struct tensor *tensor = noted->tensor;
 
@@ -126,7 +126,7 @@ static const char *find_difference(const struct graph_tensor *noted)
 static struct tensor *graph_find_change(const capu_graph *graph, const char **why)
 {
     for (size_t i = 0; i < graph->tensor_count; i++) {
-        *why = find_difference(&graph->tensors[i]);
+        *why = find_state_change(&graph->tensors[i]);
         if (*why != NULL) {
             return graph->tensors[i].tensor;
         }
@@ -495,7 +495,7 @@ capu_status capu_graph_launch(capu_graph *graph)
 }
 
 /* The first upload of so many bytes to there; NULL: there is none. */
-static struct graph_upload *find_upload(const capu_graph *graph, const void *to, size_t bytes)
+static struct graph_upload *find_graph_upload(const capu_graph *graph, const void *to, size_t bytes)
 {
     for (size_t i = 0; i < graph->upload_count; i++) {
         if (graph->uploads[i].to == to && graph->uploads[i].bytes == bytes) {
@@ -545,7 +545,7 @@ capu_status capu_graph_upload(capu_graph *graph, void *to, const void *from, siz
         return failure_set(&context->failure, CAPU_WRONG_ORDER,
                            "capu_graph_upload to a graph in which nothing is captured");
     }
-    upload = find_upload(graph, to, bytes);
+    upload = find_graph_upload(graph, to, bytes);
     if (upload == NULL) {
         return failure_set(&context->failure, CAPU_UNKNOWN_ADDRESS,
                            "capu_graph_upload: the captured iteration does not upload %zu bytes to "

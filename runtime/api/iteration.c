@@ -195,7 +195,7 @@ capu_status iteration_finish(capu_context *context, const char *call)
 }
 
 /* The iteration is over, whether it has run or not. */
-static void end(capu_context *context)
+static void end_iteration(capu_context *context)
 {
     context->plans.label = NULL;
     context->iteration.is_open = false;
@@ -218,14 +218,14 @@ capu_status iteration_close(capu_context *context)
         slabs_turn(context->memory.slabs);
     }
     page_census_settle(&context->memory.census);
-    end(context);
+    end_iteration(context);
     return CAPU_OK;
 }
 
 void iteration_cancel(capu_context *context)
 {
     tracker_cancel(&context->records);
-    end(context);
+    end_iteration(context);
 }
 
 capu_status capu_iteration_end(capu_context *context)

@@ -321,7 +321,7 @@ struct holders {
     uint64_t page_bytes;
 };
 
-static void collect(struct tensor *tensor, void *data)
+static void collect_holder(struct tensor *tensor, void *data)
 {
     struct holders *holders = data;
     struct holder *holder = &holders->list[holders->count];
@@ -386,7 +386,7 @@ static int by_group(const void *left, const void *right)
 }
 
 /* Makes one entry of small tensors that are alike. */
-static void group(struct holders *holders)
+static void group_holders(struct holders *holders)
 {
     size_t count = 0;
 
@@ -478,8 +478,8 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
         return failure_set(&context->failure, CAPU_NO_HOST_MEMORY,
                            "capu_memory_print: no memory to list the tensors");
     }
-    tensors_each(&context->memory.tensors, collect, &holders);
-    group(&holders);
+    tensors_each(&context->memory.tensors, collect_holder, &holders);
+    group_holders(&holders);
     qsort(holders.list, holders.count, sizeof(*holders.list), by_bytes);
     fprintf(file,
             "device memory: %zu of %zu pages of %" PRIu64 " bytes in use, %zu always "

@@ -47,7 +47,7 @@ static capu_status read_op(capu_context *context, const capu_op *from, bool need
 
 /* Field by field: a whole struct would be built elsewhere and copied with wide loads, which wait
    for the narrow stores before them longer than all else here takes. */
-static void fill_in(struct op *op, const capu_op *from, enum call_kind kind)
+static void fill_in_op(struct op *op, const capu_op *from, enum call_kind kind)
 {
     struct call *call = &op->call;
 
@@ -74,7 +74,7 @@ capu_status capu_run(capu_context *context, const capu_op *op)
     if (status != CAPU_OK) {
         return status;
     }
-    fill_in(&context->op, &copy, CALL_RUN);
+    fill_in_op(&context->op, &copy, CALL_RUN);
     return issue_op(context, &context->op, &copy);
 }
 
@@ -89,7 +89,7 @@ capu_status capu_access_begin(capu_context *context, const capu_op *op)
     if (status != CAPU_OK) {
         return status;
     }
-    fill_in(&context->op, &copy, CALL_ACCESS);
+    fill_in_op(&context->op, &copy, CALL_ACCESS);
     status = issue_begin(context, &context->op);
     if (status == CAPU_OK && context->lanes.device->capabilities.runs_on_stream) {
         status = failure_check(&context->failure, lane_synchronize(&context->lanes.compute),

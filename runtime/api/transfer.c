@@ -88,7 +88,7 @@ static capu_status issue_part(capu_context *context, struct call call, const str
     return issue_transfer(context, &context->op, host);
 }
 
-static capu_status fill(capu_context *context, const void *from, const void *to)
+static capu_status fill_range(capu_context *context, const void *from, const void *to)
 {
     size_t bytes = (size_t)((const unsigned char *)to - (const unsigned char *)from);
 
@@ -112,11 +112,11 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
         status = recovery_before_write(&context->following, tensor);
     }
     if (status == CAPU_OK) {
-        status = fill(context, tensor->address, tensor->span);
+        status = fill_range(context, tensor->address, tensor->span);
     }
     if (status == CAPU_OK) {
         tensor->version++; /* even if the device refuses the other end */
-        status = fill(context, span_end, tensor_end(tensor));
+        status = fill_range(context, span_end, tensor_end(tensor));
     }
     if (status == CAPU_OK && tensor->span_bytes != tensor->bytes &&
         tracker_mark_end(&context->records, &tensor->used) != CAPU_OK) {
@@ -210,8 +210,8 @@ static capu_status check_transfer(capu_context *context, const char *call, const
     return CAPU_OK;
 }
 
-static capu_status upload(capu_context *context, const char *call, void *to, struct upload *upload,
-                          size_t bytes)
+static capu_status upload_range(capu_context *context, const char *call, void *to,
+                                struct upload *upload, size_t bytes)
 {
     capu_status status = check_transfer(context, call, to, upload->from, bytes);
 
@@ -223,14 +223,14 @@ capu_status capu_upload(capu_context *context, void *to, const void *from, size_
 {
     struct upload whole = {.from = (void *)(uintptr_t)from};
 
-    return upload(context, "capu_upload", to, &whole, bytes);
+    return upload_range(context, "capu_upload", to, &whole, bytes);
 }
 
 capu_status capu_upload_discard(capu_context *context, void *to, const void *from, size_t bytes)
 {
     struct upload part = {.from = (void *)(uintptr_t)from, .discards = true};
 
-    return upload(context, "capu_upload_discard", to, &part, bytes);
+    return upload_range(context, "capu_upload_discard", to, &part, bytes);
 }
 
 /* Whether the tensor can be read without bringing it back: all of it is evicted, and has a host

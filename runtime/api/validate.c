@@ -13,7 +13,7 @@ struct check {
     uint64_t persistent_pages;
 };
 
-static void expect(struct check *check, bool holds, const char *what)
+static void expect_holds(struct check *check, bool holds, const char *what)
 {
     if (!holds && check->what == NULL) {
         check->what = what;
@@ -29,25 +29,25 @@ static void check_tensor(struct tensor *tensor, void *data)
     bool may_be_lost = context->plans.keeper != NULL;
     const char *what = NULL;
 
-    expect(check, tensor->allocation->is_freed == tensor->allocation->is_parked,
-           "a freed tensor can be found");
-    expect(check, tensor_validate(tensor, &what), what);
-    expect(check, !tensor_is_placed(tensor) || context->guided.active != NULL,
-           "placed without a guide");
-    expect(check, (tensor->contents.list != NULL) == tensor_is_defined(tensor),
-           "contents without list");
+    expect_holds(check, tensor->allocation->is_freed == tensor->allocation->is_parked,
+                 "a freed tensor can be found");
+    expect_holds(check, tensor_validate(tensor, &what), what);
+    expect_holds(check, !tensor_is_placed(tensor) || context->guided.active != NULL,
+                 "placed without a guide");
+    expect_holds(check, (tensor->contents.list != NULL) == tensor_is_defined(tensor),
+                 "contents without list");
     if (check->context->settings.is_paging) {
-        expect(check, may_be_lost || !tensor_is_lost(tensor), "contents are lost");
-        expect(check, (list != NULL) == (tensor->state.pages == PAGES_OWN),
-               "a resident tensor is in no list, or another is in one");
-        expect(check, list != &victims->clean || tensor_on_host(tensor),
-               "a tensor in the clean list has no host copy");
-        expect(check, list != &victims->empty || tensor_is_empty(tensor),
-               "the empty list has contents");
-        expect(check, list != &victims->dirty || tensor->state.contents == CONTENTS_DEVICE,
-               "a tensor in the dirty list is clean");
+        expect_holds(check, may_be_lost || !tensor_is_lost(tensor), "contents are lost");
+        expect_holds(check, (list != NULL) == (tensor->state.pages == PAGES_OWN),
+                     "a resident tensor is in no list, or another is in one");
+        expect_holds(check, list != &victims->clean || tensor_on_host(tensor),
+                     "a tensor in the clean list has no host copy");
+        expect_holds(check, list != &victims->empty || tensor_is_empty(tensor),
+                     "the empty list has contents");
+        expect_holds(check, list != &victims->dirty || tensor->state.contents == CONTENTS_DEVICE,
+                     "a tensor in the dirty list is clean");
     } else {
-        expect(check, list == NULL, "mode off has something to evict");
+        expect_holds(check, list == NULL, "mode off has something to evict");
     }
     check->mapped_pages +=
         tensor_is_mapped(tensor) && !tensor_is_placed(tensor) ? tensor->page_count : 0;
@@ -88,10 +88,12 @@ bool context_validate(capu_context *context, const char **what)
           check.mapped_pages + slabs_page_count(context->memory.slabs) +
           context->memory.edge_page_count + buried_pages(&context->residency.departures.leaving) +
           buried_pages(&context->residency.departures.copying);
-    expect(&check, out == pages_out(context->memory.pages), "pages are lost or counted twice");
-    expect(&check, pages_out(context->memory.pages) <= pages_limit(context->memory.pages),
-           "over the budget");
-    expect(&check, check.persistent_pages == context->memory.persistent_pages, "persistent pages");
+    expect_holds(&check, out == pages_out(context->memory.pages),
+                 "pages are lost or counted twice");
+    expect_holds(&check, pages_out(context->memory.pages) <= pages_limit(context->memory.pages),
+                 "over the budget");
+    expect_holds(&check, check.persistent_pages == context->memory.persistent_pages,
+                 "persistent pages");
     *what = check.what;
     return check.what == NULL;
 }

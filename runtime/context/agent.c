@@ -35,7 +35,7 @@ struct workers {
 };
 
 /* A worker's thread. */
-static void *serve(void *argument)
+static void *serve_jobs(void *argument)
 {
     struct workers *workers = argument;
 
@@ -68,7 +68,7 @@ capu_status workers_create(size_t count, struct workers **out)
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->changed, NULL);
     while (workers->thread_count < count) {
-        if (!thread_start(&workers->threads[workers->thread_count], serve, workers)) {
+        if (!thread_start(&workers->threads[workers->thread_count], serve_jobs, workers)) {
             workers_destroy(workers);
             return CAPU_SYSTEM_LIMIT;
         }
@@ -332,8 +332,8 @@ void agent_destroy(struct agent *agent)
     free(agent);
 }
 
-static capu_status post(struct agent *agent, char *data, size_t bytes, const char *path,
-                        const char *what)
+static capu_status post_job(struct agent *agent, char *data, size_t bytes, const char *path,
+                            const char *what)
 {
     struct job *job = calloc(1, sizeof(*job));
 
@@ -360,17 +360,17 @@ capu_status agent_report(struct agent *agent, char *line)
 
     /* The newline replaces the terminating zero; the length is passed along. */
     line[length] = '\n';
-    return post(agent, line, length + 1, NULL, "report");
+    return post_job(agent, line, length + 1, NULL, "report");
 }
 
 capu_status agent_trace(struct agent *agent, char *text, size_t bytes)
 {
-    return post(agent, text, bytes, agent->trace_path, "trace");
+    return post_job(agent, text, bytes, agent->trace_path, "trace");
 }
 
 capu_status agent_plan(struct agent *agent, char *text, size_t bytes)
 {
-    return post(agent, text, bytes, agent->plan_path, "plan");
+    return post_job(agent, text, bytes, agent->plan_path, "plan");
 }
 
 capu_status agent_start(struct agent *agent, void (*run)(void *data), void *data,

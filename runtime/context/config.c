@@ -435,7 +435,7 @@ static capu_status name_files(capu_config *config, char *text, size_t text_bytes
 }
 
 /* Rejects two results that would overwrite each other. */
-static capu_status check_files(capu_config *config, char *text, size_t text_bytes)
+static capu_status check_written_files(capu_config *config, char *text, size_t text_bytes)
 {
     const struct field *written[FIELDS];
     size_t count = 0;
@@ -533,7 +533,7 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
     }
     status = name_files(&own, text, text_bytes);
     if (status == CAPU_OK) {
-        status = check_files(&own, text, text_bytes);
+        status = check_written_files(&own, text, text_bytes);
     }
     if (status != CAPU_OK) {
         config_finish(&own);

@@ -23,7 +23,7 @@ struct name_entry {
     char text[];
 };
 
-static const char *intern(struct names *names, const char *text)
+static const char *intern_text(struct names *names, const char *text)
 {
     struct name_entry *entry;
     size_t length = strlen(text);
@@ -103,7 +103,7 @@ static char *writable_copy(const char *text)
 static const char *intern_copy(struct names *names, const char *text)
 {
     char *copy = writable_copy(text);
-    const char *interned = copy != NULL ? intern(names, copy) : NULL;
+    const char *interned = copy != NULL ? intern_text(names, copy) : NULL;
 
     free(copy);
     return interned;
@@ -125,7 +125,8 @@ const char *names_intern(struct names *names, const char *text)
     recent = recent_of(names, text);
     /* The caller may reuse the address for another text, so compare before trusting the cache. */
     if (recent->text != text || strcmp(recent->interned, text) != 0) {
-        const char *interned = is_writable(text) ? intern(names, text) : intern_copy(names, text);
+        const char *interned =
+            is_writable(text) ? intern_text(names, text) : intern_copy(names, text);
 
         if (interned == NULL) {
             return NULL;

@@ -91,7 +91,7 @@ static const char *read_exponent(const char *text, struct decimal *number)
 
 /* The decimal times the factor; infinite if that is too large. Products are exact as long as they
    fit the mantissa, and the division comes last, so that "1.5GB" is exact too. */
-static long double scale(const struct decimal *number, long double factor)
+static long double scale_decimal(const struct decimal *number, long double factor)
 {
     int64_t power = number->exponent < 0 ? -number->exponent : number->exponent;
     long double tens = 1;
@@ -122,7 +122,7 @@ capu_status capu_parse_size(const char *text, uint64_t *bytes)
     end += strspn(end, " ");
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (is_unit(end, units[i].name)) {
-            long double size = scale(&number, units[i].factor);
+            long double size = scale_decimal(&number, units[i].factor);
 
             if (!(size < 0x1p63L)) {
                 return CAPU_TOO_LARGE;

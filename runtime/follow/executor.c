@@ -366,8 +366,8 @@ static capu_status replay_op(struct following *following, const struct guide *gu
     return status != CAPU_OK ? status : replay_run(following, guide, item->subject);
 }
 
-static capu_status carry_out(struct following *following, const struct guide *guide,
-                             struct guide_part part)
+static capu_status carry_out_part(struct following *following, const struct guide *guide,
+                                  struct guide_part part)
 {
     capu_status status = CAPU_OK;
 
@@ -494,7 +494,7 @@ static capu_status fill_zeros(struct following *following, const struct guide *g
         tensor_at(following, guide->accesses[op->accesses.first].tensor) != tensor) {
         return CAPU_NOT_READY;
     }
-    status = carry_out(following, guide, op->before);
+    status = carry_out_part(following, guide, op->before);
     if (status == CAPU_OK) {
         status = make_ready(following, guide, op, NULL, NULL);
     }
@@ -506,7 +506,7 @@ static capu_status fill_zeros(struct following *following, const struct guide *g
     }
     following->guided->binding.versions[op->accesses.first] = tensor->version;
     following->guided->binding.next++;
-    return carry_out(following, guide, op->after);
+    return carry_out_part(following, guide, op->after);
 }
 
 /* Everything up to the op itself. */
@@ -524,7 +524,8 @@ static capu_status carry_out_before(struct following *following, const struct gu
         status = CAPU_NOT_READY;
     }
     if (status == CAPU_OK) {
-        status = carry_out(following, guide, guide->ops[following->guided->binding.next].before);
+        status =
+            carry_out_part(following, guide, guide->ops[following->guided->binding.next].before);
     }
     if (status == CAPU_OK) {
         status =
@@ -606,7 +607,7 @@ capu_status executor_end(struct following *following, const struct op *op)
     ASSERT(following->guided->binding.next < guide->op_count);
     note_versions(following, planned, op);
     following->guided->binding.next++;
-    status = carry_out(following, guide, planned->after);
+    status = carry_out_part(following, guide, planned->after);
     if (status == CAPU_OK) {
         return CAPU_OK;
     }

@@ -271,7 +271,7 @@ capu_status operands_note_visit(capu_context *context, struct tensor *tensor)
 }
 
 /* Makes everything ready for the op, with the active guide or without one. */
-static capu_status make_ready(capu_context *context, struct op *op)
+static capu_status make_op_ready(capu_context *context, struct op *op)
 {
     capu_status status = CAPU_OK;
 
@@ -310,7 +310,7 @@ capu_status operands_begin(capu_context *context, struct op *op)
                              "op '%s': no memory to record it", op->call.name);
     }
     if (status == CAPU_OK) {
-        status = make_ready(context, op);
+        status = make_op_ready(context, op);
     }
     if (status == CAPU_OK && !context->iteration.is_open) {
         outside_note(&context->records, op);

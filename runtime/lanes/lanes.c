@@ -218,7 +218,7 @@ void capture_zeroed(struct lanes *lanes, struct tensor *tensor)
 }
 
 /* The upload whose source a copy reads; SIZE_MAX: none. */
-static size_t find_upload(const capu_graph *graph, const struct device_copy *copy, uint64_t *offset)
+static size_t find_source(const capu_graph *graph, const struct device_copy *copy, uint64_t *offset)
 {
     const unsigned char *from = copy->from;
 
@@ -238,7 +238,7 @@ capu_status capture_copied(struct lanes *lanes, const struct device_copy *copy)
     capu_graph *graph = lanes->capture.graph;
     struct graph_copy *entry;
     uint64_t offset = 0;
-    size_t upload = find_upload(graph, copy, &offset);
+    size_t upload = find_source(graph, copy, &offset);
     size_t before = graph->copy_capacity;
 
     if (upload == SIZE_MAX) {

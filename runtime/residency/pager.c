@@ -114,7 +114,7 @@ void pager_claim(struct residency *residency, struct tensor *tensor)
 
 /* Takes pages for a span. The device may have fewer than the budget, because other programs use it,
    and that is known only when it refuses one. Then room is made among those that there are. */
-static capu_status take_pages(struct residency *residency, struct tensor *tensor)
+static capu_status take_span_pages(struct residency *residency, struct tensor *tensor)
 {
     capu_status status = pages_take(residency->memory->pages, tensor->page_count, tensor->pages);
 
@@ -131,7 +131,7 @@ static capu_status take_pages(struct residency *residency, struct tensor *tensor
 /* Maps new pages to a span. */
 static capu_status map_span(struct residency *residency, struct tensor *tensor)
 {
-    capu_status status = take_pages(residency, tensor);
+    capu_status status = take_span_pages(residency, tensor);
 
     if (status != CAPU_OK) {
         return status;

@@ -92,7 +92,7 @@ static capu_status make_block_room(struct residency *residency, const struct ten
 
 /* Takes host memory for a tensor's span. Plans count the latency of a copy once and keep their
    blocks, so in guided mode the arena grows before a block is taken in several extents. */
-static capu_status take_block(struct residency *residency, struct tensor *tensor)
+static capu_status take_host_block(struct residency *residency, struct tensor *tensor)
 {
     bool is_whole = residency->settings->config.mode == CAPU_MODE_GUIDED;
     capu_status status;
@@ -126,7 +126,8 @@ static capu_status take_block(struct residency *residency, struct tensor *tensor
 
 capu_status swap_reserve_block(struct residency *residency, struct tensor *tensor)
 {
-    capu_status status = tensor->host.extent_count > 0 ? CAPU_OK : take_block(residency, tensor);
+    capu_status status =
+        tensor->host.extent_count > 0 ? CAPU_OK : take_host_block(residency, tensor);
 
     tensor->keeps_block = status == CAPU_OK;
     return status;
@@ -183,7 +184,7 @@ capu_status swap_out(struct residency *residency, struct tensor *tensor, bool af
     if (!tensor->keeps_block) {
         capture_give_up(residency->lanes, "contents that the plan would discard may still be read");
     }
-    status = tensor->keeps_block ? CAPU_OK : take_block(residency, tensor);
+    status = tensor->keeps_block ? CAPU_OK : take_host_block(residency, tensor);
     if (status != CAPU_OK) {
         return status;
     }

@@ -10,7 +10,7 @@
 enum { ALIGNMENT = 64, LEAST_HALF = 32 << 10, LONG_UNUSED = 64 };
 
 /* Takes a block of the arena. NULL: there is no room. */
-static struct upload_block *take_block(struct residency *residency, uint64_t half_bytes)
+static struct upload_block *take_upload_block(struct residency *residency, uint64_t half_bytes)
 {
     struct upload_block *block = calloc(1, sizeof(*block));
     capu_status status = block != NULL ? CAPU_NOT_READY : CAPU_NO_HOST_MEMORY;
@@ -30,16 +30,16 @@ static struct upload_block *take_block(struct residency *residency, uint64_t hal
 }
 
 /* Adds a block after the current one and makes it current. */
-static bool add_block(struct residency *residency, uint64_t bytes)
+static bool add_upload_block(struct residency *residency, uint64_t bytes)
 {
     struct uploads *uploads = &residency->uploads;
     struct upload_block *block = NULL;
 
     if (bytes < LEAST_HALF) {
-        block = take_block(residency, LEAST_HALF);
+        block = take_upload_block(residency, LEAST_HALF);
     }
     if (block == NULL) {
-        block = take_block(residency, bytes);
+        block = take_upload_block(residency, bytes);
     }
     if (block == NULL) {
         return false;
@@ -77,7 +77,7 @@ void *uploads_take(struct residency *residency, uint64_t bytes)
         if (next_block(uploads) != NULL) {
             uploads->current = next_block(uploads);
             uploads->offset = 0;
-        } else if (!add_block(residency, bytes)) {
+        } else if (!add_upload_block(residency, bytes)) {
             uploads->is_off = true;
             return NULL;
         }
@@ -90,7 +90,7 @@ void *uploads_take(struct residency *residency, uint64_t bytes)
 }
 
 /* Gives a block back to the arena, once the work that was enqueued before has finished. */
-static void give_block(struct residency *residency, struct upload_block **at)
+static void give_upload_block(struct residency *residency, struct upload_block **at)
 {
     struct upload_block *block = *at;
 
@@ -110,7 +110,7 @@ void uploads_turn(struct residency *residency)
     uploads->offset = 0;
     while (*at != NULL) {
         if ((*at)->used + LONG_UNUSED < residency->iteration->number) {
-            give_block(residency, at);
+            give_upload_block(residency, at);
         } else {
             at = &(*at)->next;
         }
@@ -150,7 +150,7 @@ bool uploads_give_way(struct residency *residency)
     uploads->is_off = true;
     uploads->current = NULL;
     while (uploads->first != NULL) {
-        give_block(residency, &uploads->first);
+        give_upload_block(residency, &uploads->first);
     }
     return true;
 }

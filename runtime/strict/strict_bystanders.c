@@ -151,7 +151,7 @@ static bool add_neighbours(struct strict *strict, const struct op *op, const str
 }
 
 /* Adds all bystanders of the op at hand. */
-static bool add_all(struct strict *strict, const struct op *op)
+static bool add_bystanders(struct strict *strict, const struct op *op)
 {
     bool is_complete = true;
 
@@ -183,7 +183,7 @@ capu_status strict_bystanders_hide(struct strict *strict, const struct op *op)
     bystanders->count = 0;
     bystanders->page_count = 0;
     bystanders->saved_bytes = 0;
-    if (!add_all(strict, op)) {
+    if (!add_bystanders(strict, op)) {
         bystanders->count = 0;
         return CAPU_NO_HOST_MEMORY;
     }

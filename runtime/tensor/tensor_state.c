@@ -60,8 +60,8 @@ static bool is_legal(const struct tensor *tensor)
 }
 
 /* Every change of the state comes here: from one of these pages and contents, to a legal state. */
-static void change(struct tensor *tensor, unsigned from_pages, unsigned from_contents,
-                   enum tensor_pages pages, enum tensor_contents contents)
+static void change_state(struct tensor *tensor, unsigned from_pages, unsigned from_contents,
+                         enum tensor_pages pages, enum tensor_contents contents)
 {
     struct tensor_state *state = &tensor->state;
 
@@ -80,12 +80,12 @@ static void change(struct tensor *tensor, unsigned from_pages, unsigned from_con
 
 static void change_pages(struct tensor *tensor, unsigned from, enum tensor_pages to)
 {
-    change(tensor, from, ALL_CONTENTS, to, tensor->state.contents);
+    change_state(tensor, from, ALL_CONTENTS, to, tensor->state.contents);
 }
 
 static void change_contents(struct tensor *tensor, unsigned from, enum tensor_contents to)
 {
-    change(tensor, ALL_PAGES, from, tensor->state.pages, to);
+    change_state(tensor, ALL_PAGES, from, tensor->state.pages, to);
 }
 
 /* What is left of the contents when those on the device are gone. */
@@ -108,8 +108,8 @@ void tensor_state_mapped(struct tensor *tensor)
 
 void tensor_state_unmapped(struct tensor *tensor)
 {
-    change(tensor, BIT(PAGES_OWN) | BIT(PAGES_LEAVING), ALL_CONTENTS, PAGES_NONE,
-           without_device(tensor, CONTENTS_LOST));
+    change_state(tensor, BIT(PAGES_OWN) | BIT(PAGES_LEAVING), ALL_CONTENTS, PAGES_NONE,
+                 without_device(tensor, CONTENTS_LOST));
 }
 
 void tensor_state_leaves(struct tensor *tensor, struct departure *departure)
@@ -145,14 +145,14 @@ void tensor_state_takes(struct tensor *tensor)
 
 void tensor_state_gives(struct tensor *tensor, bool is_owed)
 {
-    change(tensor, BIT(PAGES_PLACED) | BIT(PAGES_PLACED_OUT), ALL_CONTENTS, PAGES_PLACED_OUT,
-           without_device(tensor, is_owed ? CONTENTS_OWED : CONTENTS_LOST));
+    change_state(tensor, BIT(PAGES_PLACED) | BIT(PAGES_PLACED_OUT), ALL_CONTENTS, PAGES_PLACED_OUT,
+                 without_device(tensor, is_owed ? CONTENTS_OWED : CONTENTS_LOST));
 }
 
 void tensor_state_regains(struct tensor *tensor)
 {
-    change(tensor, BIT(PAGES_PLACED_OUT), BIT(CONTENTS_LOST) | BIT(CONTENTS_OWED), PAGES_PLACED,
-           CONTENTS_DEVICE);
+    change_state(tensor, BIT(PAGES_PLACED_OUT), BIT(CONTENTS_LOST) | BIT(CONTENTS_OWED),
+                 PAGES_PLACED, CONTENTS_DEVICE);
 }
 
 void tensor_state_written(struct tensor *tensor)

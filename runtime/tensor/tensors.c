@@ -34,7 +34,7 @@ static void free_tables(struct tensors *tensors)
 
 /* Makes room for another start. Keeps those of removed tensors, so that a double free can be named.
  */
-static capu_status reserve(struct tensors *tensors)
+static capu_status reserve_start(struct tensors *tensors)
 {
     const struct table *starts = &tensors->starts;
     struct tensors larger = *tensors;
@@ -78,7 +78,7 @@ static void set_start(struct tensors *tensors, size_t at, struct tensor *tensor)
 
 /* Orders tensors by address. Tensors that overlap compare equal, so a key of one byte finds the
    tensor that contains it. */
-static int compare(const void *left, const void *right)
+static int compare_addresses(const void *left, const void *right)
 {
     const struct tensor *a = left;
     const struct tensor *b = right;
@@ -91,13 +91,13 @@ static int compare(const void *left, const void *right)
 
 capu_status tensors_add(struct tensors *tensors, struct tensor *tensor)
 {
-    capu_status status = reserve(tensors);
+    capu_status status = reserve_start(tensors);
     size_t at;
 
     if (status != CAPU_OK) {
         return status;
     }
-    if (tsearch(tensor, &tensors->tree, compare) == NULL) {
+    if (tsearch(tensor, &tensors->tree, compare_addresses) == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
     at = index_of(tensors, tensor);
@@ -117,13 +117,13 @@ void tensors_remove(struct tensors *tensors, struct tensor *tensor)
     set_start(tensors, at, NULL);
     tensors->removed[at] =
         (struct tensor_removed){.is_removed = true, .tensor = tensor, .name = tensor->name};
-    tdelete(tensor, &tensors->tree, compare);
+    tdelete(tensor, &tensors->tree, compare_addresses);
     tensors->live_count--;
 }
 
 void tensors_replace(struct tensors *tensors, struct tensor *old, struct tensor *tensor)
 {
-    struct tensor **node = tfind(old, &tensors->tree, compare);
+    struct tensor **node = tfind(old, &tensors->tree, compare_addresses);
 
     ASSERT(old->address == tensor->address);
     *node = tensor;
@@ -184,7 +184,7 @@ static __attribute__((noinline)) struct tensor *find_around(const struct tensors
             return tensor;
         }
     }
-    found = tfind(&key, &tensors->tree, compare);
+    found = tfind(&key, &tensors->tree, compare_addresses);
     if (found == NULL) {
         return NULL;
     }
@@ -264,14 +264,14 @@ const char *tensors_freed_name(const struct tensors *tensors, const void *addres
     return removed != NULL ? removed->name : NULL;
 }
 
-static void keep(void *node)
+static void keep_tensor(void *node)
 {
     (void)node;
 }
 
 void tensors_finish(struct tensors *tensors)
 {
-    tdestroy(tensors->tree, keep);
+    tdestroy(tensors->tree, keep_tensor);
     free_tables(tensors);
     *tensors = (struct tensors){0};
 }
