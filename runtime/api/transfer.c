@@ -9,7 +9,6 @@
 #include "runtime/follow/executor.h"
 #include "runtime/follow/recovery.h"
 #include "runtime/issue/issue.h"
-#include "runtime/issue/operands.h"
 #include "runtime/residency/residency.h"
 #include "runtime/residency/swap.h"
 #include "runtime/tensor/memory.h"

@@ -1,11 +1,15 @@
-/* Statuses and failures, see failure.h. Also the version of the library. */
+/* Statuses, failures and forks, see failure.h. Also the version of the library. */
+#define _GNU_SOURCE
+
 #include "runtime/context/failure.h"
 
-#include "capuchin/status.h"
 #include "capuchin/version.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Names and texts of status codes. */
 
@@ -62,4 +66,42 @@ capu_status failure_explain(struct failure *failure, capu_status status, const c
         return failure_set(failure, status, "%s: %s: %s", attempt, capu_status_text(status), text);
     }
     return failure_set(failure, status, "%s: %s", attempt, capu_status_text(status));
+}
+
+/* Fork marks. */
+
+static size_t kernel_page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+capu_status fork_mark_init(struct fork_mark *mark)
+{
+    unsigned *page =
+        mmap(NULL, kernel_page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    *mark = (struct fork_mark){.process = getpid()};
+    if (madvise(page, kernel_page_bytes(), MADV_WIPEONFORK) != 0) { /* Linux before 4.14 */
+        munmap(page, kernel_page_bytes());
+        return CAPU_OK;
+    }
+    *page = 1;
+    mark->page = page;
+    return CAPU_OK;
+}
+
+void fork_mark_finish(struct fork_mark *mark)
+{
+    if (mark->page != NULL) {
+        munmap((void *)(uintptr_t)mark->page, kernel_page_bytes());
+    }
+    *mark = (struct fork_mark){0};
+}
+
+bool fork_mark_differs(const struct fork_mark *mark)
+{
+    return getpid() != mark->process;
 }

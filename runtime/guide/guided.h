@@ -20,10 +20,10 @@
  * The binding of a guide: the live tensors and pages that its numbers stand for, and how far the
  * iteration under way has come in it.
  *
- * A context has one binding, since one guide is active at a time. Installing fills it (install.h).
- * When an iteration leaves its guide, the binding lives on until the iteration ends: recovery runs
- * ops of the guide again with the arguments that this iteration gave them, and decides by versions
- * what such a run may read and overwrite.
+ * A context has one binding, since one guide is active at a time. Installing fills it
+ * (following.h). When an iteration leaves its guide, the binding lives on until the iteration ends:
+ * recovery runs ops of the guide again with the arguments that this iteration gave them, and
+ * decides by versions what such a run may read and overwrite.
  *
  * A tensor that gives its pages up leaves its bytes there until another tensor takes one of them.
  * Takes are counted, so that leaving the guide can tell which tensors still have theirs.

@@ -4,7 +4,6 @@
 #include "runtime/context/failure.h"
 #include "runtime/follow/executor.h"
 #include "runtime/guide/enqueue.h"
-#include "runtime/issue/operands.h"
 #include "runtime/issue/whole.h"
 #include "runtime/plan/planning.h"
 #include "runtime/strict/strict.h"

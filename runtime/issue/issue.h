@@ -16,7 +16,9 @@
 #include "capuchin/context.h"
 #include "runtime/op/op.h"
 
-/* For all of these, op->call is filled in, with the operands as the caller gave them. */
+/*
+ * Issuing. For all of these, op->call is filled in, with the operands as the caller gave them.
+ */
 
 /* Issues an op of the program. op->duration_ns is filled in, too; of `from`, the argument bytes are
    copied. */
@@ -30,6 +32,27 @@ capu_status issue_transfer(capu_context *context, struct op *op, struct host_sid
    work went. */
 capu_status issue_begin(capu_context *context, struct op *op);
 capu_status issue_end(capu_context *context, struct op *op, capu_status status);
+
+/*
+ * Operands (operands.c): everything around the work of an op. operands_begin resolves and checks
+ * the operands, makes them resident, clears and poisons them, and marks the start. The caller
+ * enqueues the work on the compute stream. operands_end marks the end and updates versions, copies
+ * and the record; it fails only if the context is lost.
+ *
+ * If operands_begin fails, nothing has been written. If the work could not be enqueued, the caller
+ * calls operands_abort instead of operands_end: it waits for what was enqueued, and makes undefined
+ * what may have been cleared or, with `has_written`, partly written.
+ */
+
+/* Only resolves the operands of the op's call, and reports what is wrong with them. */
+capu_status operands_check(capu_context *context, struct op *op);
+
+capu_status operands_begin(capu_context *context, struct op *op);
+capu_status operands_end(capu_context *context, struct op *op);
+void operands_abort(capu_context *context, const struct op *op, bool has_written);
+
+/* Notes that a tensor is read outside iterations: plans must keep a transient one to their end. */
+capu_status operands_note_visit(capu_context *context, struct tensor *tensor);
 
 /*
  * Settling: taking note of work that has passed. The host only ever enqueues; what follows from the

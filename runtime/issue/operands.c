@@ -7,7 +7,7 @@
  * that cannot run leaves no trace. Then the op is compared with the active guide (executor.h);
  * without a guide, lost contents are recomputed and the tensors are made resident.
  */
-#include "runtime/issue/operands.h"
+#include "runtime/issue/issue.h"
 
 #include "base/array.h"
 #include "runtime/context/failure.h"

@@ -9,7 +9,7 @@
 #define CAPU_RUNTIME_WHOLE_H
 
 #include "runtime/context/agent.h"
-#include "runtime/context/fork_mark.h"
+#include "runtime/context/failure.h"
 #include "runtime/plan/plans.h"
 
 struct capu_context {

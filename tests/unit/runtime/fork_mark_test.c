@@ -1,6 +1,6 @@
 /* Fork marks in the process that made them, in its children, and where the kernel does not help. */
 #define _GNU_SOURCE
-#include "runtime/context/fork_mark.h"
+#include "runtime/context/failure.h"
 
 #include "tests/support/suite.h"
 
