@@ -184,14 +184,14 @@ const char *tensor_kind_name(capu_kind kind);
 const char *tensor_hint_name(capu_hint hint);
 
 /*
- * trace_write.c: appends the trace as JSON lines, the last of which counts tensors and ops. On
+ * trace_json.c: appends the trace as JSON lines, the last of which counts tensors and ops. On
  * failure the text may hold a part of it. Errors: INVALID (a name is not UTF-8), NO_HOST_MEMORY.
  */
 capu_status trace_write(const struct trace *trace, struct string_buffer *text,
                         struct error_text *error);
 
 /*
- * trace_read.c: the same lines, read back. `file` is a name for messages, which name file, line and
+ * The same lines, read back. `file` is a name for messages, which name file, line and
  * field. A text without an end line, as older versions wrote it, is accepted and sets may_be_cut.
  * On failure the trace is zeroed.
  * Errors: BAD_FILE, TOO_LARGE (a limit), FILE_FAILED, NO_HOST_MEMORY.
