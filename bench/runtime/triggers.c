@@ -10,7 +10,6 @@
 #include "tools/output/progress.h"
 
 #include "models/zoo.h"
-#include "policy/model/placement.h"
 #include "policy/model/program.h"
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"

@@ -9,7 +9,7 @@
  */
 #include "policy/lower/preserve.h"
 
-#include "policy/model/program_walk.h"
+#include "policy/model/program.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #include "policy/model/residencies.h"
 
 #include "base/assert.h"
-#include "policy/model/program_walk.h"
+#include "policy/model/program.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

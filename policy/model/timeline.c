@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 
-#include "policy/model/program_walk.h"
+#include "policy/model/program.h"
 #include "policy/model/validate.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The rules of a valid plan, checked item by item in issue order. */
 #include "policy/model/validate.h"
 
-#include "policy/model/program_walk.h"
+#include "policy/model/program.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "runtime/guide/guide.h"
 
 #include "base/assert.h"
-#include "policy/model/program_walk.h"
+#include "policy/model/program.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Which tensors share pages, on traces small enough to work it out by hand. Pages of 500 bytes. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/model/placement.h"
+#include "policy/model/program.h"
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"
 #include "policy/place/place.h"
