@@ -99,7 +99,7 @@ struct device_copy {
  *
  * The execution model has one rate per direction. Recorded traces have the solo rates; the runtime
  * plans with rates between the two, by how much both directions are busy at once in the plan
- * (policy/model/duplex.h), and then with those that copies turn out to have
+ * (policy/model/timeline.h), and then with those that copies turn out to have
  * (runtime/guide/feedback.h).
  *
  * The sim device knows all of them. The host device knows the rates that it throttles its copies

@@ -1,13 +1,6 @@
 /*
- * Pages during a sweep over the issue order of an iteration. Pages with the same holders so far
- * form a group; a group is split when a tensor takes only part of it. So the work depends on the
- * number of tensors, not of pages. Before the sweep begins, a tensor may take any group.
- *
- * A busy group is in a heap until its holder is released. A free one is in one list per record of
- * the timeline at which its next holder comes (in the next iteration, if none comes in this one),
- * and a set tells which lists are not empty: a tensor finds first the groups that are needed again
- * soonest after it, and mostly looks at no others. The last list is for unused pages. Owned by one
- * thread.
+ * What placement works on: the residencies of each tensor, and the pages, in groups with the same
+ * holders. Owned by one thread.
  */
 #ifndef CAPU_POLICY_PAGE_GROUPS_H
 #define CAPU_POLICY_PAGE_GROUPS_H
@@ -17,7 +10,54 @@
 
 #include "base/bits.h"
 #include "capuchin/status.h"
-#include "policy/model/residencies.h"
+#include "policy/model/program.h"
+#include "policy/model/timeline.h"
+
+/*
+ * Residencies: the intervals in which each tensor is in device memory in a steady iteration of a
+ * plan, by issue order and by time.
+ *
+ * A position is an index into the records of the timeline, a time is in ns from the begin of the
+ * iteration. Both are circular: a tensor that is resident over the iteration border has its last
+ * residency end beyond the turn (at `to` of the next iteration plus residencies.turn, `end` plus
+ * residencies.turn_ns).
+ */
+struct residency {
+    uint32_t from; /* issue position of what makes it resident */
+    uint32_t to;   /* issue position of its release */
+    int64_t start; /* when that starts; if it may start later, half as late */
+    int64_t end;   /* when its memory is usable again */
+};
+
+struct residencies {
+    uint32_t *first; /* per tensor, plus one: its residencies start at first[t], by `from` */
+    struct residency *list;
+    uint8_t *is_always; /* per tensor: resident all the time, without residencies */
+    uint32_t turn;      /* records of an iteration */
+    int64_t turn_ns;    /* the iteration's time */
+};
+
+/* Pre: `timeline` was made with records, of the program of a valid plan. Errors: NO_HOST_MEMORY; on
+ * failure zeroed. */
+capu_status residencies_init(struct residencies *residencies, const struct program *program,
+                             const struct timeline *timeline);
+void residencies_finish(struct residencies *residencies);
+
+static inline uint32_t residencies_count(const struct residencies *residencies, uint32_t tensor)
+{
+    return residencies->first[tensor + 1] - residencies->first[tensor];
+}
+
+/*
+ * Pages during a sweep over the issue order of an iteration. Pages with the same holders so far
+ * form a group; a group is split when a tensor takes only part of it. So the work depends on the
+ * number of tensors, not of pages. Before the sweep begins, a tensor may take any group.
+ *
+ * A busy group is in a heap until its holder is released. A free one is in one list per record of
+ * the timeline at which its next holder comes (in the next iteration, if none comes in this one),
+ * and a set tells which lists are not empty: a tensor finds first the groups that are needed again
+ * soonest after it, and mostly looks at no others. The last list is for unused pages.
+ */
 
 #define NO_GROUP UINT32_MAX
 

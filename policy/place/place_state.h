@@ -8,7 +8,6 @@
 
 #include "capuchin/status.h"
 #include "policy/format/plan.h"
-#include "policy/model/residencies.h"
 #include "policy/model/trace_index.h"
 #include "policy/place/page_groups.h"
 

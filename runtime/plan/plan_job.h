@@ -17,7 +17,7 @@
 
 #include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/model/duplex.h"
+#include "policy/model/timeline.h"
 #include "policy/search/planner.h"
 #include "runtime/guide/plan_entry.h"
 

@@ -1,5 +1,4 @@
 /* Rates where both directions of the link slow each other down, compared with values by hand. */
-#include "policy/model/duplex.h"
 #include "policy/model/timeline.h"
 #include "tests/unit/policy/fixture.h"
 
