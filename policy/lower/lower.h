@@ -20,7 +20,7 @@
 
 #include "capuchin/status.h"
 #include "policy/format/plan.h"
-#include "policy/lower/segment_tree.h"
+#include "policy/lower/op_trees.h"
 #include "policy/lower/virtual_reads.h"
 #include "policy/model/clock.h"
 #include "policy/model/trace_index.h"

@@ -19,7 +19,7 @@
 
 #include "base/assert.h"
 #include "base/heap.h"
-#include "policy/search/idle_time.h"
+#include "policy/lower/op_trees.h"
 
 #include <stdlib.h>
 #include <string.h>

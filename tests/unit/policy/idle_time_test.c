@@ -1,5 +1,5 @@
 /* Idle time per op against a plain array. */
-#include "policy/search/idle_time.h"
+#include "policy/lower/op_trees.h"
 
 #include "tests/support/seed.h"
 #include "tests/support/suite.h"

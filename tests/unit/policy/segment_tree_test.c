@@ -1,5 +1,5 @@
 /* The tree against a plain array. */
-#include "policy/lower/segment_tree.h"
+#include "policy/lower/op_trees.h"
 
 #include "tests/support/suite.h"
 

@@ -1,15 +1,33 @@
-/*
- * Idle time of a link, per op, found by amount and consumed: the greedy plans copies into it. Owned
- * by one thread.
- */
-#ifndef CAPU_POLICY_IDLE_TIME_H
-#define CAPU_POLICY_IDLE_TIME_H
+/* Trees over the ops of an iteration: the bytes held at every op, and the idle time of a link at
+   every op. Owned by one thread. */
+#ifndef CAPU_POLICY_OP_TREES_H
+#define CAPU_POLICY_OP_TREES_H
 
 #include <stdint.h>
 
 #include "base/assert.h"
 #include "capuchin/status.h"
 
+/* A segment tree with range addition and range maximum, O(log n) each. Planning keeps in it the
+   bytes held at every op: "does this tensor fit from here to there?" is one query, and keeping it
+   is one addition. */
+struct segment_tree {
+    int64_t *most;   /* per node: the largest below it, its own `added` included */
+    int64_t *added;  /* per node: what was added to all of it */
+    uint32_t leaves; /* a power of two */
+};
+
+/* Errors: NO_HOST_MEMORY. On failure zeroed. */
+capu_status segment_tree_init(struct segment_tree *tree, uint32_t points);
+void segment_tree_finish(struct segment_tree *tree);
+/* Point i holds values[i]. Pre: no more points than at segment_tree_init. */
+void segment_tree_fill(struct segment_tree *tree, const int64_t *values, uint32_t points);
+/* Points from `first` to `last`, both included; nothing if first > last. Pre: `last` is a point. */
+void segment_tree_add(struct segment_tree *tree, uint32_t first, uint32_t last, int64_t bytes);
+/* INT64_MIN for an empty range. Pre: as above. */
+int64_t segment_tree_most(const struct segment_tree *tree, uint32_t first, uint32_t last);
+
+/* Idle time of a link, per op, found by amount and consumed: the greedy plans copies into it. */
 struct idle_time {
     int64_t *left; /* per op, in ns */
     int64_t *sums; /* a Fenwick tree over them, from index 1 */
