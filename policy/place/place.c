@@ -17,19 +17,213 @@
 
 #include "base/array.h"
 #include "base/assert.h"
-
+#include "base/heap.h"
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"
-#include "policy/place/place_state.h"
+#include "policy/place/page_groups.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* A group that a tensor could have. */
+struct place_candidate {
+    int64_t late; /* ns that tensors would wait */
+    uint32_t group;
+    uint32_t rank; /* in the order found, or by how well it fits: decides between equals */
+};
+
+struct turn_order {
+    uint32_t rank; /* record at which it comes, or how much shorter than all it is */
+    uint32_t tensor;
+};
+
+struct placer {
+    const struct trace_index *trace_index;
+    const struct machine *machine;
+    struct residencies residencies; /* of the current plan */
+    struct plan *plan;
+    const struct plan *kept; /* place lines to keep; NULL: none */
+    uint8_t *is_kept;        /* per page below the limit; not without `kept` */
+    size_t kept_capacity;
+    uint8_t *has_kept;   /* per tensor: it has the pages of `kept` */
+    uint64_t page_count; /* handed out, or in groups; more than the limit: they did not suffice */
+    uint64_t limit;      /* of pages */
+    int64_t tolerance;   /* ns to wait rather than take unused pages */
+    bool must_fit;       /* gives up if the pages run out; else it adds some */
+    bool is_long_first;
+    int64_t late_ns;          /* all waits together */
+    struct turn_order *order; /* long tensors, if they come first, and the others */
+    uint32_t long_count;
+    uint32_t order_count;
+
+    struct page_groups groups;
+    struct place_candidate *late; /* of the current tensor, as all that follow */
+    uint32_t late_count;
+    size_t late_capacity;
+    uint32_t *chosen;
+    uint32_t chosen_count;
+    size_t chosen_capacity;
+    struct plan_run *runs;
+    uint32_t run_count;
+    size_t run_capacity;
+};
+
+static uint32_t pages_of(const struct placer *placer, uint32_t tensor)
+{
+    return (uint32_t)(placer->trace_index->rounded[tensor] / placer->trace_index->page_bytes);
+}
+
+/*
+ * Which pages a tensor gets. Groups that need no wait are taken as they are found, in the order in
+ * which their next holders come (best fit in time). Only if they do not suffice, the others are
+ * ordered by the wait that they cost, in a heap, as mostly few of many are taken; unused pages are
+ * taken before any wait beyond the tolerance.
+ */
+
+static bool is_sooner(const void *left, const void *right, const void *context)
+{
+    const struct place_candidate *a = left;
+    const struct place_candidate *b = right;
+
+    (void)context;
+    return a->late != b->late ? a->late < b->late : a->rank < b->rank;
+}
+
+/* Late candidates are a heap, the soonest first: mostly few of many are taken. */
+static const struct heap_order soonest_first = {.element_bytes = sizeof(struct place_candidate),
+                                                .is_before = is_sooner};
+
+static void choose_group(struct placer *placer, uint32_t group, uint32_t *need)
+{
+    uint32_t pages = placer->groups.list[group].count;
+
+    placer->chosen[placer->chosen_count++] = group;
+    *need -= pages < *need ? pages : *need;
+}
+
+/* Used groups that fit: those that need no wait into `chosen` until they suffice, the others into
+   `late`. */
+static void collect_fitting(struct placer *placer, uint32_t tensor, uint32_t *need)
+{
+    const struct page_groups *groups = &placer->groups;
+    const struct residency *own = &placer->residencies.list[placer->residencies.first[tensor]];
+
+    for (uint32_t list = page_groups_find(groups, own->to + 1);
+         *need > 0 && list < groups->list_count - 1; list = page_groups_find(groups, list + 1)) {
+        for (uint32_t g = groups->free[list]; *need > 0 && g != NO_GROUP;
+             g = groups->list[g].next) {
+            struct place_candidate candidate = {.group = g};
+
+            if (!page_groups_fit(groups, g, tensor, &candidate.late, &candidate.rank)) {
+                continue;
+            }
+            candidate.rank = placer->late_count;
+            if (candidate.late > 0) {
+                placer->late[placer->late_count++] = candidate;
+            } else {
+                choose_group(placer, g, need);
+            }
+        }
+    }
+}
+
+/* The same before the sweep: all of them into `late`; among those without a wait, the closest fit
+   comes first. */
+static void collect_unordered(struct placer *placer, uint32_t tensor)
+{
+    const struct page_groups *groups = &placer->groups;
+
+    for (uint32_t g = 0; g < groups->count; g++) {
+        struct place_candidate candidate = {.group = g};
+
+        if (groups->list[g].residency_count > 0 &&
+            page_groups_fit(groups, g, tensor, &candidate.late, &candidate.rank)) {
+            placer->late[placer->late_count++] = candidate;
+        }
+    }
+}
+
+/* Chooses groups with so many pages for the tensor, into `chosen`; *need becomes the number of
+   pages that are missing. */
+static void choose_groups(struct placer *placer, uint32_t tensor, uint32_t *need)
+{
+    const struct page_groups *groups = &placer->groups;
+    struct place_candidate *late = placer->late;
+    bool has_fresh = true;
+
+    placer->chosen_count = 0;
+    placer->late_count = 0;
+    if (groups->is_sweeping) {
+        collect_fitting(placer, tensor, need);
+    } else {
+        collect_unordered(placer, tensor);
+    }
+    if (*need > 0) {
+        heap_build(late, placer->late_count, soonest_first);
+    }
+    while (*need > 0 && (has_fresh || placer->late_count > 0)) {
+        if (has_fresh && (placer->late_count == 0 || late[0].late > placer->tolerance)) {
+            has_fresh = false;
+            for (uint32_t g = groups->free[groups->list_count - 1]; *need > 0 && g != NO_GROUP;
+                 g = groups->list[g].next) {
+                choose_group(placer, g, need);
+            }
+            continue;
+        }
+        placer->late_ns += late[0].late;
+        choose_group(placer, late[0].group, need);
+        heap_pop(late, placer->late_count--, soonest_first);
+    }
+}
+
+static int compare_runs(const void *a, const void *b)
+{
+    uint32_t x = ((const struct plan_run *)a)->first;
+    uint32_t y = ((const struct plan_run *)b)->first;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Writes the current runs, neighbours joined, as the tensor's place line. */
+static capu_status write_place(struct placer *placer, uint32_t tensor)
+{
+    struct plan_run *runs = placer->runs;
+    capu_status status = plan_add_place(placer->plan, tensor);
+
+    qsort(runs, placer->run_count, sizeof(*runs), compare_runs);
+    for (uint32_t i = 0; status == CAPU_OK && i < placer->run_count;) {
+        struct plan_run run = runs[i++];
+
+        while (i < placer->run_count && runs[i].first == run.first + run.count) {
+            run.count += runs[i++].count;
+        }
+        status = plan_add_run(placer->plan, run.first, run.count);
+    }
+    placer->run_count = 0;
+    return status;
+}
+
+/* Room for one candidate, choice and run per group, and one more. */
+static capu_status reserve_choices(struct placer *placer)
+{
+    size_t needed = (size_t)placer->groups.count + 1;
+
+    return array_reserve(&placer->late, &placer->late_capacity, needed, sizeof(*placer->late)) &&
+                   array_reserve(&placer->chosen, &placer->chosen_capacity, needed,
+                                 sizeof(*placer->chosen)) &&
+                   array_reserve(&placer->runs, &placer->run_capacity, needed,
+                                 sizeof(*placer->runs))
+               ? CAPU_OK
+               : CAPU_NO_HOST_MEMORY;
+}
+
+/* Which tensor comes when. */
+
 /* Gives the pages of a run to a tensor that is resident at the border. */
 static capu_status hold_at_border(struct placer *placer, uint32_t tensor, struct plan_run run)
 {
-    capu_status status = place_candidates_reserve(placer);
+    capu_status status = reserve_choices(placer);
 
     if (status == CAPU_OK) {
         placer->runs[placer->run_count++] = run;
@@ -65,7 +259,7 @@ static struct plan_run next_run(struct placer *placer, uint64_t most)
 
 static capu_status place_at_border(struct placer *placer, uint32_t tensor)
 {
-    uint64_t need = place_pages_of(placer, tensor);
+    uint64_t need = pages_of(placer, tensor);
     capu_status status = CAPU_OK;
 
     while (status == CAPU_OK && need > 0) {
@@ -74,15 +268,15 @@ static capu_status place_at_border(struct placer *placer, uint32_t tensor)
         need -= run.count;
         status = hold_at_border(placer, tensor, run);
     }
-    return status == CAPU_OK ? place_candidates_write(placer, tensor) : status;
+    return status == CAPU_OK ? write_place(placer, tensor) : status;
 }
 
 static capu_status place_tensor(struct placer *placer, uint32_t tensor)
 {
     struct page_groups *groups = &placer->groups;
-    uint32_t pages = place_pages_of(placer, tensor);
+    uint32_t pages = pages_of(placer, tensor);
     uint32_t missing = pages;
-    capu_status status = place_candidates_reserve(placer);
+    capu_status status = reserve_choices(placer);
 
     if (status != CAPU_OK) {
         return status;
@@ -91,7 +285,7 @@ static capu_status place_tensor(struct placer *placer, uint32_t tensor)
         page_groups_advance(groups,
                             placer->residencies.list[placer->residencies.first[tensor]].from);
     }
-    place_candidates_choose(placer, tensor, &missing);
+    choose_groups(placer, tensor, &missing);
     pages -= missing;
     if (missing > 0) {
         /* More than there are. */
@@ -109,7 +303,7 @@ static capu_status place_tensor(struct placer *placer, uint32_t tensor)
         status = page_groups_take(groups, placer->chosen[i], count, tensor);
         pages -= count;
     }
-    return status == CAPU_OK ? place_candidates_write(placer, tensor) : status;
+    return status == CAPU_OK ? write_place(placer, tensor) : status;
 }
 
 static int compare_order(const void *a, const void *b)
@@ -137,7 +331,7 @@ static bool can_keep(const struct placer *placer, const struct plan_place *place
     uint64_t pages = 0;
 
     if (place->tensor >= placer->trace_index->trace->tensor_count ||
-        place_pages_of(placer, place->tensor) == 0 ||
+        pages_of(placer, place->tensor) == 0 ||
         !is_at_border(&placer->residencies, place->tensor) || placer->has_kept[place->tensor]) {
         return false;
     }
@@ -154,7 +348,7 @@ static bool can_keep(const struct placer *placer, const struct plan_place *place
             }
         }
     }
-    return pages == place_pages_of(placer, place->tensor);
+    return pages == pages_of(placer, place->tensor);
 }
 
 /* Gives kept pages to the tensors that are resident at the border; the others have no contents to
@@ -182,7 +376,7 @@ static capu_status keep_pages(struct placer *placer)
         }
         placer->has_kept[place->tensor] = 1;
         if (status == CAPU_OK) {
-            status = place_candidates_write(placer, place->tensor);
+            status = write_place(placer, place->tensor);
         }
     }
     return status;
@@ -204,7 +398,7 @@ static void put_in_order(struct placer *placer)
             uint32_t held = 0;
             bool is_long;
 
-            if (place_pages_of(placer, t) == 0 || residencies_count(residencies, t) == 0 ||
+            if (pages_of(placer, t) == 0 || residencies_count(residencies, t) == 0 ||
                 is_at_border(residencies, t)) {
                 continue;
             }
@@ -227,7 +421,7 @@ static void put_in_order(struct placer *placer)
 
 /* Gives pages to the tensors that are resident at the border, puts the others in the order of the
    sweep, and the remaining pages into groups. */
-static capu_status begin(struct placer *placer)
+static capu_status begin_colouring(struct placer *placer)
 {
     const struct residencies *residencies = &placer->residencies;
     uint32_t tensors = placer->trace_index->trace->tensor_count;
@@ -241,7 +435,7 @@ static capu_status begin(struct placer *placer)
         status = keep_pages(placer);
     }
     for (uint32_t t = 0; status == CAPU_OK && t < tensors; t++) {
-        if (place_pages_of(placer, t) == 0 || (placer->kept != NULL && placer->has_kept[t])) {
+        if (pages_of(placer, t) == 0 || (placer->kept != NULL && placer->has_kept[t])) {
             continue;
         }
         if (is_at_border(residencies, t)) {
@@ -262,7 +456,7 @@ static capu_status begin(struct placer *placer)
 /* Places everything. If it must fit and does not: OVER_BUDGET, half done. */
 static capu_status colour(struct placer *placer)
 {
-    capu_status status = begin(placer);
+    capu_status status = begin_colouring(placer);
 
     for (uint32_t i = 0; status == CAPU_OK && i < placer->order_count; i++) {
         if (placer->must_fit && placer->page_count > placer->limit) {

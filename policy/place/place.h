@@ -55,4 +55,21 @@ capu_status placer_run(struct placer *placer, struct plan *plan, struct program 
 capu_status place_plan(const struct trace_index *trace_index, const struct machine *machine,
                        struct plan *plan, struct place_result *result, struct error_text *error);
 
+/*
+ * place_apart.c: placement of a plan without actions so that contents outlive their last access.
+ *
+ * Where everything fits, a tensor that is dead for the plan need not make room for another one. So
+ * each tensor gets pages of its own, and only what the program has freed passes its pages on. An
+ * iteration that differs from the plan then finds everything that it has written. No time is lost:
+ * without copies, work follows in order on one engine.
+ *
+ * Replaces the plan's place lines, as placer_run does. `freed`: per tensor, the op before which the
+ * program frees it, or TRACE_INDEX_NONE; NULL: it frees none. Pre: the plan has no actions.
+ *
+ * Errors: OVER_BUDGET (more than `page_limit` pages; the plan then has no place lines),
+ * NO_HOST_MEMORY, TOO_LARGE.
+ */
+capu_status place_apart(const struct trace_index *trace_index, const uint32_t *freed,
+                        uint64_t page_limit, struct plan *plan);
+
 #endif

@@ -1,7 +1,7 @@
 /* One walk over the ops: each takes pages for the tensors that it accesses first, after those of
    the tensors that are freed before it have been returned. Few pages suffice: no more than the
    tensors that are allocated at one point need together. */
-#include "policy/place/place_apart.h"
+#include "policy/place/place.h"
 
 #include "base/array.h"
 #include "base/assert.h"
@@ -46,7 +46,7 @@ static struct plan_run next_run(struct apart *apart, uint64_t most)
     return run;
 }
 
-static capu_status place(struct apart *apart, uint32_t tensor)
+static capu_status place_tensor(struct apart *apart, uint32_t tensor)
 {
     uint64_t need = pages_of(apart, tensor);
     capu_status status = CAPU_OK;
@@ -96,7 +96,7 @@ static capu_status place_all(struct apart *apart)
 
     for (uint32_t t = 0; t < trace->tensor_count && status == CAPU_OK; t++) {
         if (trace->tensors[t].persistent) {
-            status = place(apart, t);
+            status = place_tensor(apart, t);
         }
     }
     for (uint32_t k = 0; k < trace->op_count && status == CAPU_OK; k++) {
@@ -104,7 +104,7 @@ static capu_status place_all(struct apart *apart)
 
         status = give_back(apart, k);
         for (uint32_t i = 0; i < trace_operand_count(op) && status == CAPU_OK; i++) {
-            status = place(apart, trace->operands[op->first + i]);
+            status = place_tensor(apart, trace->operands[op->first + i]);
         }
     }
     return status;

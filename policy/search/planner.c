@@ -7,7 +7,7 @@
 #include "base/size_text.h"
 
 #include "policy/model/timeline.h"
-#include "policy/place/place_apart.h"
+#include "policy/place/place.h"
 #include "policy/search/planner_shared.h"
 #include "policy/search/search.h"
 

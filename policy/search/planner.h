@@ -34,7 +34,7 @@ struct planner_request {
     uint64_t fixed_bytes;
     bool place; /* the plan is to have place lines, and its time counts with them */
     /* With `place`: if everything fits into so many bytes of the budget when no tensor shares its
-       pages before it is freed, none does (place_apart.h). 0: pages are shared. */
+       pages before it is freed, none does (place_apart). 0: pages are shared. */
     uint64_t apart_bytes;
     /* What is copied out although the iteration does not need it (preserve.h). If the host limit
        leaves no room for all unread tensors, none is. */

@@ -5,7 +5,6 @@
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"
 #include "policy/place/place.h"
-#include "policy/place/place_apart.h"
 #include "policy/search/planner.h"
 
 #define PAGE ",\"page_bytes\":500"
