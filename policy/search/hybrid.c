@@ -6,7 +6,7 @@
  * leads of its prefetches, with and without saves. Where dead tensors
  * may be worth keeping for replays, some starts also decide about those (virtual_reads.h). Where
  * what is swapped over the border is missing when the iteration begins, a copy of a start has it
- * return earlier (hybrid_scan.c).
+ * return earlier.
  *
  * Improvement. Every start is improved for a while, since prices lead to different local optima;
  * then the best one gets the rest of the work, and the others in turn when it gains no more. Ruin
@@ -25,10 +25,9 @@
  *
  * With place lines, only times of placed plans count, and each plan is placed within its own
  * level's budget. Where the places of all starts cost much, another one begins with the plan that
- * copies most, which can always be placed, and keeps what its pages allow (hybrid_frugal.c). Effort
- * is counted in ops walked over, not in seconds: plans do not depend on the machine. This file has
- * the budget levels; hybrid_level.c searches one level; hybrid_scan.c, hybrid_frugal.c and
- * hybrid_improve.c are its phases.
+ * copies most, which can always be placed, and keeps what its pages allow. Effort is counted in
+ * ops walked over, not in seconds: plans do not depend on the machine. This file has the budget
+ * levels; hybrid_level.c searches one level; hybrid_scan.c makes its starts.
  */
 #include "policy/search/planner_shared.h"
 

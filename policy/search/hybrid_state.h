@@ -1,5 +1,5 @@
-/* Internals of planner hybrid, shared by hybrid.c (the budget levels), hybrid_level.c (one of
-   them), hybrid_scan.c, hybrid_frugal.c and hybrid_improve.c (its phases). */
+/* Internals of planner hybrid, shared by hybrid.c (the budget levels), hybrid_level.c (one of them)
+   and hybrid_scan.c (its starts). */
 #ifndef CAPU_POLICY_HYBRID_STATE_H
 #define CAPU_POLICY_HYBRID_STATE_H
 
@@ -75,16 +75,12 @@ capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind);
 /* Plans forced evictions as swaps, so that they are prefetched. */
 capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns);
 
-/* hybrid_scan.c: adds a start, where that is faster: the best copy of a start in which tensors
+/* Adds a start, where that is faster: the best copy of a start in which tensors
    return before the iteration ends. */
 capu_status hybrid_scan_returns(struct hybrid *hybrid);
 
-/* hybrid_frugal.c: adds a start, where it is better than the first one: what can be kept of the
+/* Adds a start, where it is better than the first one: what can be kept of the
    frugal plan, which copies most. Pre: there is a placer. */
 capu_status hybrid_scan_frugal(struct hybrid *hybrid);
-
-/* hybrid_improve.c: ruin and rebuild alternate with local search in the current search, until the
-   work is spent or they have gained nothing for long. */
-capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work);
 
 #endif

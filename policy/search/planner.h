@@ -1,7 +1,6 @@
 /*
  * Planners behind one interface: from a trace and a budget to a valid plan, or the reason why there
- * is none. A planner is one file, or one family of files, with one entry in the table of
- * planner.c.
+ * is none. A planner is one file, or one family of files, with one entry in the table of planner.c.
  */
 #ifndef CAPU_POLICY_PLANNER_H
 #define CAPU_POLICY_PLANNER_H
