@@ -1,12 +1,82 @@
+/* Planners that are little more than options of the greedy or of the lowering: swap, recompute, lru
+   and manual. */
+#include "policy/search/greedy.h"
+#include "policy/search/planner_shared.h"
+#include "policy/search/search.h"
+
+#include <stdlib.h>
+
+/*
+ * Planners swap and recompute: the greedy of hybrid with a single means, as baselines for the gain
+ * of mixing. What this means cannot relieve is paged on demand, the farthest next use evicted
+ * first.
+ */
+
+static capu_status plan_single_means(struct planning *planning, bool with_swap)
+{
+    struct greedy_options greedy_options = {.theta = 0.1,
+                                            .safety = 1.0,
+                                            .margin = 1.0,
+                                            .with_swap = with_swap,
+                                            .with_drop = !with_swap,
+                                            .rounds_max = 48};
+    struct lower_options options = planner_full_options(planning);
+    struct search search;
+    struct greedy *greedy = NULL;
+    uint64_t ns;
+    capu_status status = search_init(&search, planning);
+
+    if (status == CAPU_OK) {
+        status = greedy_create(planning, &greedy);
+    }
+    if (status == CAPU_OK) {
+        /* To decide nothing and evict the farthest next use is a plan by copies, too. */
+        status = with_swap ? search_try(&search, planning->decisions, &options, &ns) : CAPU_OK;
+    }
+    if (status == CAPU_OK) {
+        status = greedy_run(greedy, &greedy_options, planning->decisions, &search.scratch);
+    }
+    if (status == CAPU_OK) {
+        options.estimate_ns = greedy_estimate(greedy);
+        status = search_try(&search, planning->decisions, &options, &ns);
+    }
+    if (status == CAPU_OK) {
+        status = search_conclude(&search);
+    }
+    greedy_destroy(greedy);
+    search_finish(&search);
+    return status;
+}
+
+capu_status swap_plan(struct planning *planning)
+{
+    return plan_single_means(planning, true);
+}
+
+capu_status recompute_plan(struct planning *planning)
+{
+    return plan_single_means(planning, false);
+}
+
+/*
+ * Planner lru: demand paging, as the passive mode does it. When an op does not fit, the least
+ * recently used tensor that it does not need is evicted; what an op needs is fetched right before
+ * it. The baseline, and what the other planners fall back on.
+ */
+
+capu_status lru_plan(struct planning *planning)
+{
+    struct lower_options options = planner_paging_options(planning);
+
+    return lower_run(planning->lower, planning->decisions, &options, planning->plan);
+}
+
 /*
  * Planner manual: the user's own plan. Tensors hinted swap or recompute are evicted in the longest
  * gap between their accesses, what is made inside a segment is recomputed when backward needs it,
  * and what enters a segment is kept. Nothing else is decided; what then does not fit is paged on
  * demand.
  */
-#include "policy/search/planner_shared.h"
-
-#include <stdlib.h>
 
 /* The access before the tensor's longest gap, in ideal time. */
 static uint32_t longest_gap(const struct planning *planning, uint32_t tensor,
@@ -51,7 +121,7 @@ static bool leaves_segment(const struct planning *planning, uint32_t gap)
            lower_can_drop(planning->lower, gap);
 }
 
-static void decide(struct planning *planning, const uint64_t *start_ns)
+static void decide_manual(struct planning *planning, const uint64_t *start_ns)
 {
     const struct trace_index *trace_index = planning->request->trace_index;
 
@@ -86,7 +156,7 @@ capu_status manual_plan(struct planning *planning)
     for (uint32_t k = 0; k < trace->op_count; k++) {
         start_ns[k + 1] = start_ns[k] + trace->ops[k].ns;
     }
-    decide(planning, start_ns);
+    decide_manual(planning, start_ns);
     options.with_prefetch = true;
     options.with_collective = true;
     options.lead = 2.0;
