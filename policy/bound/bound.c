@@ -17,8 +17,6 @@
  */
 #include "policy/bound/bound.h"
 
-#include "policy/bound/replay_bound.h"
-
 #include <math.h>
 #include <stdlib.h>
 
