@@ -1,5 +1,6 @@
 /*
- * Lowering: what follows from the trace alone, and the loop around the walk.
+ * Lowering: what follows from the trace alone, with the choice of virtual reads, and the loop
+ * around the walk.
  *
  * The index is built once per trace: where each gap ends, which op made the contents, and up to
  * which op a replay of each op is still legal (until one of its operands gets new contents).
@@ -12,19 +13,207 @@
  */
 #include "policy/lower/lower.h"
 
+#include "base/array.h"
 #include "base/assert.h"
-
 #include "policy/lower/lower_state.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/*
+ * The choice of virtual reads. One dead tensor may stand for several larger ones: where elementwise
+ * ops keep their results for backward, all of them can be replayed from what the first one read.
+ * That tensor is a candidate if the results that are made from it directly, and idle from before
+ * its death to after it, together are clearly larger. Any tensor is, for results that are needed
+ * again soon after its death: for these it need not be kept for long. Small tensors are not worth a
+ * decision.
+ */
+
+/* The least size without rounding, as a part of the peak; and of all together that are read only
+   soon after their death: a few are not worth a larger space. */
+#define LEAST_PART 10000
+#define LEAST_PART_SOON 20
+/* A shorter gap of a result, in ops, is not worth replays. */
+#define LEAST_GAP 40
+/* At most so many ops after a tensor's death. */
+#define SOON 40
+
+/* Is the tensor managed, transient and written exactly once? */
+static bool is_made_once(const struct trace_index *trace_index, uint32_t tensor)
+{
+    uint32_t writes = 0;
+
+    if (trace_index->trace->tensors[tensor].persistent || trace_index->rounded[tensor] == 0) {
+        return false;
+    }
+    for (uint32_t slot = trace_index->first[tensor]; slot < trace_index->first[tensor + 1];
+         slot++) {
+        writes += trace_index->role[slot] != USE_READ;
+    }
+    return writes == 1;
+}
+
+/* Is the tensor idle for long, until after the op? */
+static bool is_idle_across(const struct trace_index *trace_index, uint32_t tensor, uint32_t op)
+{
+    for (uint32_t slot = trace_index->first[tensor] + 1; slot < trace_index->first[tensor + 1];
+         slot++) {
+        if (trace_index->op[slot] > op &&
+            trace_index->op[slot] - trace_index->op[slot - 1] > LEAST_GAP) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct growing {
+    struct virtual_reads *reads;
+    size_t capacity;
+    bool with_soon;
+    uint64_t soon_bytes; /* of tensors that are read soon after their death only */
+};
+
+/* One read of the tensor at every op after its death that uses the result; or only where that ends
+   a long gap soon after. */
+static bool add_uses(const struct trace_index *trace_index, struct growing *growing,
+                     uint32_t tensor, uint32_t death, uint32_t result, bool is_soon)
+{
+    struct virtual_reads *reads = growing->reads;
+
+    for (uint32_t slot = trace_index->first[result]; slot < trace_index->first[result + 1];
+         slot++) {
+        uint32_t use = trace_index->op[slot];
+
+        if (use <= death ||
+            (is_soon && (use - death > SOON || use - trace_index->op[slot - 1] <= LEAST_GAP))) {
+            continue;
+        }
+        if (!array_reserve(&reads->list, &growing->capacity, (size_t)reads->count + 1,
+                           sizeof(*reads->list))) {
+            return false;
+        }
+        reads->list[reads->count++] = (struct virtual_read){.tensor = tensor, .op = use};
+    }
+    return true;
+}
+
+static int compare_reads(const void *a, const void *b)
+{
+    const struct virtual_read *left = a;
+    const struct virtual_read *right = b;
+
+    return (left->op > right->op) - (left->op < right->op);
+}
+
+/* Of one tensor, whose reads begin at `first`: in order, each op once. */
+static void arrange_reads(struct virtual_reads *reads, uint32_t first)
+{
+    uint32_t kept = first;
+
+    if (reads->count == first) {
+        return;
+    }
+    qsort(reads->list + first, reads->count - first, sizeof(*reads->list), compare_reads);
+    for (uint32_t i = first; i < reads->count; i++) {
+        if (kept == first || reads->list[i].op != reads->list[kept - 1].op) {
+            reads->list[kept++] = reads->list[i];
+        }
+    }
+    reads->count = kept;
+}
+
+/* Adds the reads of the tensor for the results that are made from it; *bytes: what these have
+   together. False: no memory. */
+static bool add_reads(const struct trace_index *trace_index, struct growing *growing,
+                      uint32_t tensor, bool is_soon, uint64_t *bytes)
+{
+    const struct trace *trace = trace_index->trace;
+    uint32_t end = trace_index->first[tensor + 1];
+    uint32_t death = trace_index->op[end - 1];
+
+    *bytes = 0;
+    for (uint32_t slot = trace_index->first[tensor]; slot < end; slot++) {
+        const struct trace_op *op = &trace->ops[trace_index->op[slot]];
+        bool is_reader = trace_index->role[slot] == USE_READ && op->replayable;
+
+        for (uint32_t i = 0; is_reader && i < op->write_count; i++) {
+            uint32_t result = trace_writes(trace, op)[i];
+
+            if (is_made_once(trace_index, result) && is_idle_across(trace_index, result, death)) {
+                *bytes += trace_index->rounded[result];
+                if (!add_uses(trace_index, growing, tensor, death, result, is_soon)) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
+/* Adds the tensor's reads: all if it stands for enough, else those soon after its death, for which
+   it need not be kept for long. False: no memory. */
+static bool consider_tensor(const struct trace_index *trace_index, struct growing *growing,
+                            uint32_t tensor)
+{
+    uint32_t first = growing->reads->count;
+    uint64_t bytes;
+
+    if (!add_reads(trace_index, growing, tensor, false, &bytes)) {
+        return false;
+    }
+    if (bytes / 3 < trace_index->rounded[tensor] / 2) {
+        growing->reads->count = first;
+        if (growing->with_soon && !add_reads(trace_index, growing, tensor, true, &bytes)) {
+            return false;
+        }
+        growing->soon_bytes += growing->reads->count > first ? trace_index->rounded[tensor] : 0;
+    }
+    arrange_reads(growing->reads, first);
+    return true;
+}
+
+static bool list_reads(const struct trace_index *trace_index, struct growing *growing)
+{
+    for (uint32_t t = 0; t < trace_index->trace->tensor_count; t++) {
+        if (is_made_once(trace_index, t) &&
+            trace_index->trace->tensors[t].bytes >= trace_index->peak_bytes / LEAST_PART &&
+            !consider_tensor(trace_index, growing, t)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+capu_status virtual_reads_choose(const struct trace_index *trace_index, struct virtual_reads *reads)
+{
+    struct growing growing = {.reads = reads, .with_soon = true};
+    bool is_complete;
+
+    *reads = (struct virtual_reads){0};
+    is_complete = list_reads(trace_index, &growing);
+    if (is_complete && growing.soon_bytes < trace_index->peak_bytes / LEAST_PART_SOON) {
+        reads->count = 0;
+        growing.with_soon = false;
+        is_complete = list_reads(trace_index, &growing);
+    }
+    if (!is_complete) {
+        virtual_reads_finish(reads);
+    }
+    return is_complete ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+}
+
+void virtual_reads_finish(struct virtual_reads *reads)
+{
+    free(reads->list);
+    *reads = (struct virtual_reads){0};
+}
 
 /* A walk that had to give something up is repeated; each time it asks for less. */
 #define WALKS_MAX 48
 #define WALKS_WITH_DROPS 32     /* from here on nothing is dropped any more */
 #define WALKS_WITH_RESIDENTS 40 /* from here on every persistent tensor starts on the host */
 
-static void *block(struct lower *lower, size_t count, size_t element_bytes)
+static void *allocate_block(struct lower *lower, size_t count, size_t element_bytes)
 {
     void *memory = calloc(count + 1, element_bytes);
 
@@ -38,50 +227,51 @@ static void allocate_index(struct lower *lower)
     size_t operands = lower->slot_count;
     size_t ops = lower->trace->op_count;
 
-    lower->gap_start = block(lower, operands, sizeof(*lower->gap_start));
-    lower->gap_end = block(lower, operands, sizeof(*lower->gap_end));
-    lower->gap_tensor = block(lower, operands, sizeof(*lower->gap_tensor));
-    lower->slot_flags = block(lower, operands, 1);
-    lower->gap_maker = block(lower, operands, sizeof(*lower->gap_maker));
-    lower->slot_of = block(lower, operands, sizeof(*lower->slot_of));
-    lower->until = block(lower, ops, sizeof(*lower->until));
-    lower->droppable = block(lower, operands, 1);
-    lower->forced = block(lower, operands, 1);
-    lower->no_drop = block(lower, operands, 1);
-    lower->means = block(lower, operands, 1);
-    lower->latest = block(lower, operands, sizeof(*lower->latest));
-    lower->saves = block(lower, operands, 1);
+    lower->gap_start = allocate_block(lower, operands, sizeof(*lower->gap_start));
+    lower->gap_end = allocate_block(lower, operands, sizeof(*lower->gap_end));
+    lower->gap_tensor = allocate_block(lower, operands, sizeof(*lower->gap_tensor));
+    lower->slot_flags = allocate_block(lower, operands, 1);
+    lower->gap_maker = allocate_block(lower, operands, sizeof(*lower->gap_maker));
+    lower->slot_of = allocate_block(lower, operands, sizeof(*lower->slot_of));
+    lower->until = allocate_block(lower, ops, sizeof(*lower->until));
+    lower->droppable = allocate_block(lower, operands, 1);
+    lower->forced = allocate_block(lower, operands, 1);
+    lower->no_drop = allocate_block(lower, operands, 1);
+    lower->means = allocate_block(lower, operands, 1);
+    lower->latest = allocate_block(lower, operands, sizeof(*lower->latest));
+    lower->saves = allocate_block(lower, operands, 1);
     lower->search.stack =
-        block(lower, operands + lower->trace->tensor_count, sizeof(*lower->search.stack));
-    lower->search.op_stamp = block(lower, ops, sizeof(*lower->search.op_stamp));
-    lower->chain.ops = block(lower, ops, sizeof(*lower->chain.ops));
-    lower->chain.reads = block(lower, operands, sizeof(*lower->chain.reads));
-    lower->chain.bytes = block(lower, ops, sizeof(*lower->chain.bytes));
-    lower->base = block(lower, ops + 1, sizeof(*lower->base));
-    lower->due.head = block(lower, ops + 1, sizeof(*lower->due.head));
-    lower->virtual_head = block(lower, ops, sizeof(*lower->virtual_head));
-    lower->virtual_next = block(lower, operands, sizeof(*lower->virtual_next));
-    lower->reached = block(lower, operands, 1);
-    lower->ideal_ns = block(lower, ops + 1, sizeof(*lower->ideal_ns));
-    lower->result.start_ns = block(lower, ops + 1, sizeof(*lower->result.start_ns));
-    lower->result.profile = block(lower, ops, sizeof(*lower->result.profile));
-    lower->result.out_busy = block(lower, ops, sizeof(*lower->result.out_busy));
-    lower->result.in_busy = block(lower, ops, sizeof(*lower->result.in_busy));
-    lower->result.replays = block(lower, ops, sizeof(*lower->result.replays));
+        allocate_block(lower, operands + lower->trace->tensor_count, sizeof(*lower->search.stack));
+    lower->search.op_stamp = allocate_block(lower, ops, sizeof(*lower->search.op_stamp));
+    lower->chain.ops = allocate_block(lower, ops, sizeof(*lower->chain.ops));
+    lower->chain.reads = allocate_block(lower, operands, sizeof(*lower->chain.reads));
+    lower->chain.bytes = allocate_block(lower, ops, sizeof(*lower->chain.bytes));
+    lower->base = allocate_block(lower, ops + 1, sizeof(*lower->base));
+    lower->due.head = allocate_block(lower, ops + 1, sizeof(*lower->due.head));
+    lower->virtual_head = allocate_block(lower, ops, sizeof(*lower->virtual_head));
+    lower->virtual_next = allocate_block(lower, operands, sizeof(*lower->virtual_next));
+    lower->reached = allocate_block(lower, operands, 1);
+    lower->ideal_ns = allocate_block(lower, ops + 1, sizeof(*lower->ideal_ns));
+    lower->result.start_ns = allocate_block(lower, ops + 1, sizeof(*lower->result.start_ns));
+    lower->result.profile = allocate_block(lower, ops, sizeof(*lower->result.profile));
+    lower->result.out_busy = allocate_block(lower, ops, sizeof(*lower->result.out_busy));
+    lower->result.in_busy = allocate_block(lower, ops, sizeof(*lower->result.in_busy));
+    lower->result.replays = allocate_block(lower, ops, sizeof(*lower->result.replays));
 }
 
 static void allocate_state(struct lower *lower)
 {
     size_t tensors = lower->trace->tensor_count;
 
-    lower->search.tensor_stamp = block(lower, tensors, sizeof(*lower->search.tensor_stamp));
-    lower->tensors = block(lower, tensors, sizeof(*lower->tensors));
-    lower->victims.stash = block(lower, tensors, sizeof(*lower->victims.stash));
-    lower->changed = block(lower, tensors, sizeof(*lower->changed));
-    lower->chain.fetch = block(lower, tensors, sizeof(*lower->chain.fetch));
-    lower->chain.last = block(lower, tensors, sizeof(*lower->chain.last));
-    lower->chain.state = block(lower, tensors, 1);
-    lower->chain.tensors = block(lower, tensors, sizeof(*lower->chain.tensors));
+    lower->search.tensor_stamp =
+        allocate_block(lower, tensors, sizeof(*lower->search.tensor_stamp));
+    lower->tensors = allocate_block(lower, tensors, sizeof(*lower->tensors));
+    lower->victims.stash = allocate_block(lower, tensors, sizeof(*lower->victims.stash));
+    lower->changed = allocate_block(lower, tensors, sizeof(*lower->changed));
+    lower->chain.fetch = allocate_block(lower, tensors, sizeof(*lower->chain.fetch));
+    lower->chain.last = allocate_block(lower, tensors, sizeof(*lower->chain.last));
+    lower->chain.state = allocate_block(lower, tensors, 1);
+    lower->chain.tensors = allocate_block(lower, tensors, sizeof(*lower->chain.tensors));
 }
 
 static uint32_t first_or_none(const struct trace_index *trace_index, uint32_t tensor)

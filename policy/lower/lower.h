@@ -3,11 +3,10 @@
  *
  * The unit of decision is a gap: what happens to a tensor between one access and its next (keep,
  * swap or drop). A gap is named by the access that precedes it, an index into trace_index->op; the
- * gap after a persistent tensor's last access wraps into the next iteration. Virtual reads
- * (virtual_reads.h) are accesses, too; their numbers follow those of the trace. Everything else
- * follows from the decisions in one walk over the ops: when copies are issued, which ops are
- * replayed and in which order, which results of a replay are kept, and what is evicted when an op
- * would still not fit.
+ * gap after a persistent tensor's last access wraps into the next iteration. Virtual reads (below)
+ * are accesses, too; their numbers follow those of the trace. Everything else follows from the
+ * decisions in one walk over the ops: when copies are issued, which ops are replayed and in which
+ * order, which results of a replay are kept, and what is evicted when an op would still not fit.
  *
  * That last step always finds room if the op alone fits. So every set of decisions lowers to a
  * valid plan, and a search needs no repair step: it may try anything and only has to compare times.
@@ -21,9 +20,33 @@
 #include "capuchin/status.h"
 #include "policy/format/plan.h"
 #include "policy/lower/op_trees.h"
-#include "policy/lower/virtual_reads.h"
 #include "policy/model/clock.h"
 #include "policy/model/trace_index.h"
+
+/*
+ * Virtual reads: accesses that only planning sees, of tensors that are dead.
+ *
+ * A transient tensor after its last access carries no decision, although replays may start from
+ * it. A virtual read at an op that may need such replays ends one more gap, in which the tensor can
+ * be kept, swapped or dropped like any other. It demands nothing: if the tensor is not there, the
+ * op runs all the same.
+ */
+struct virtual_read {
+    uint32_t tensor;
+    uint32_t op;
+};
+
+struct virtual_reads {
+    struct virtual_read *list; /* by tensor, then by op */
+    uint32_t count;
+    /* Keeping a tensor for them is obeyed even where no replay is seen that needs it. */
+    bool is_unconditional;
+};
+
+/* Which dead tensors are worth a decision, and where. Errors: NO_HOST_MEMORY. On failure zeroed. */
+capu_status virtual_reads_choose(const struct trace_index *trace_index,
+                                 struct virtual_reads *reads);
+void virtual_reads_finish(struct virtual_reads *reads);
 
 enum decision {
     DECIDE_KEEP,

@@ -4,7 +4,7 @@
  *
  * Scan. The greedy runs for several prices of the link (theta). Each result is lowered with several
  * leads of its prefetches, with and without saves. Where dead tensors
- * may be worth keeping for replays, some starts also decide about those (virtual_reads.h). Where
+ * may be worth keeping for replays, some starts also decide about those (lower.h). Where
  * what is swapped over the border is missing when the iteration begins, a copy of a start has it
  * return earlier.
  *

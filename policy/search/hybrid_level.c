@@ -7,7 +7,7 @@
  */
 #include "base/random.h"
 #include "policy/search/hybrid_state.h"
-#include "policy/search/local_search.h"
+#include "policy/search/search.h"
 
 #include <string.h>
 

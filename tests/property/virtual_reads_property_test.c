@@ -6,7 +6,6 @@
  */
 #include "policy/bound/bound.h"
 #include "policy/lower/lower.h"
-#include "policy/lower/virtual_reads.h"
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"
 

@@ -3,7 +3,6 @@
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/search/greedy.h"
-#include "policy/search/local_search.h"
 #include "policy/search/search.h"
 
 /* The gap of x between f1 and b0, and that of w over the border. */

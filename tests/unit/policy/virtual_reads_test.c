@@ -2,7 +2,6 @@
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/lower/lower.h"
-#include "policy/lower/virtual_reads.h"
 
 #include <stdio.h>
 
