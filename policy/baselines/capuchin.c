@@ -320,7 +320,7 @@ static void choose_recompute(struct paper *paper)
 }
 
 /* Algorithm 1. */
-static void choose(struct paper *paper)
+static void choose_actions(struct paper *paper)
 {
     const struct planning *planning = paper->planning;
     /* Of the current limit, which may be that of a level. */
@@ -373,7 +373,7 @@ static capu_status feed_back(struct paper *paper)
     return status;
 }
 
-static capu_status allocate(struct paper *paper, uint32_t **pool)
+static capu_status allocate_paper(struct paper *paper, uint32_t **pool)
 {
     size_t tensors = (size_t)paper->trace->tensor_count + 1;
 
@@ -401,7 +401,7 @@ capu_status capuchin_plan(struct planning *planning)
                           .trace_index = planning->request->trace_index,
                           .trace = planning->request->trace_index->trace};
     uint32_t *pool = NULL;
-    capu_status status = allocate(&paper, &pool);
+    capu_status status = allocate_paper(&paper, &pool);
 
     if (status == CAPU_OK) {
         for (uint32_t i = 0; i < paper.count; i++) {
@@ -411,7 +411,7 @@ capu_status capuchin_plan(struct planning *planning)
         if ((planning->request->without & WITHOUT_SWAP) != 0) {
             choose_recompute(&paper);
         } else {
-            choose(&paper);
+            choose_actions(&paper);
         }
         status = feed_back(&paper);
     }

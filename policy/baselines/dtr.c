@@ -256,7 +256,7 @@ static uint32_t add_missing(struct dtr *dtr, const struct trace_op *op, uint32_t
     return depth;
 }
 
-static void lock(struct dtr *dtr, const struct trace_op *op, uint32_t step)
+static void lock_operands(struct dtr *dtr, const struct trace_op *op, uint32_t step)
 {
     for (uint32_t i = 0; i < trace_operand_count(op); i++) {
         struct storage *storage = &dtr->storages[dtr->trace->operands[op->first + i]];
@@ -280,9 +280,9 @@ static void build_chain(struct dtr *dtr)
     }
     qsort(dtr->chain, dtr->chain_count, sizeof(*dtr->chain), compare_ops);
     for (uint32_t i = 0; i < dtr->chain_count; i++) {
-        lock(dtr, &dtr->trace->ops[dtr->chain[i]], i);
+        lock_operands(dtr, &dtr->trace->ops[dtr->chain[i]], i);
     }
-    lock(dtr, op, dtr->chain_count);
+    lock_operands(dtr, op, dtr->chain_count);
 }
 
 static void run_op(struct dtr *dtr, const struct trace_op *op, uint32_t step)
@@ -351,7 +351,7 @@ static void settle_op(struct dtr *dtr, const struct trace_op *op)
     }
 }
 
-static void decide(struct dtr *dtr)
+static void decide_dtr(struct dtr *dtr)
 {
     for (uint32_t t = 0; t < dtr->trace->tensor_count; t++) {
         bool is_ours_here = is_ours(dtr, t);
@@ -394,7 +394,7 @@ capu_status dtr_plan(struct planning *planning)
     dtr.op_stamp = calloc(ops, sizeof(*dtr.op_stamp));
     if (dtr.storages != NULL && dtr.pool != NULL && dtr.stack != NULL && dtr.chain != NULL &&
         dtr.op_stamp != NULL) {
-        decide(&dtr);
+        decide_dtr(&dtr);
         options.with_collective = true;
         status = lower_run(planning->lower, planning->decisions, &options, planning->plan);
     }

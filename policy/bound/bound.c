@@ -54,7 +54,7 @@ static int compare_groups(const void *a, const void *b)
     return (left->op > right->op) - (left->op < right->op);
 }
 
-static void add(struct cut *cut, uint32_t rank, double bytes)
+static void add_bytes(struct cut *cut, uint32_t rank, double bytes)
 {
     for (uint32_t i = rank; rank > 0 && i <= cut->group_count; i += i & -i) {
         cut->bytes[i] += bytes;
@@ -129,7 +129,7 @@ static void count_gap(struct cut *cut, uint32_t tensor, uint32_t maker, double s
     } else {
         cut->transient += sign * rounded;
     }
-    add(cut, maker != TRACE_INDEX_NONE ? cut->rank[maker] : 0, sign * rounded);
+    add_bytes(cut, maker != TRACE_INDEX_NONE ? cut->rank[maker] : 0, sign * rounded);
 }
 
 /* Prices: what an op costs over all that it writes, so that no part of it is priced too high. */
@@ -175,8 +175,8 @@ static bool has_gap(const struct cut *cut, uint32_t tensor, uint32_t slot)
 }
 
 /* Also writes to excess[k], if asked for, by how much the contents at op k exceed the limit. */
-static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *maker,
-                   double *excesses)
+static double walk_ops(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *maker,
+                       double *excesses)
 {
     const struct trace *trace = cut->trace;
     double before = 0.0;
@@ -248,7 +248,7 @@ static uint64_t closed_form(const struct trace_index *trace_index, const struct 
     if (trace_index->peak_bytes > budget_bytes && budget_bytes >= trace_index->fixed_bytes &&
         cut.bytes != NULL && cut.costs != NULL && cut.price != NULL && cut.rank != NULL &&
         cursor != NULL && maker != NULL && price_groups(&cut)) {
-        extra = walk(&cut, budget_bytes - trace_index->fixed_bytes, cursor, maker, excesses);
+        extra = walk_ops(&cut, budget_bytes - trace_index->fixed_bytes, cursor, maker, excesses);
     }
     free(cut.bytes);
     free(cut.costs);

@@ -96,8 +96,8 @@ static bool find_levels(struct max_flow *flow)
 }
 
 /* Fills a path from one node to another, where flow leaves. */
-static int64_t fill(struct max_flow *flow, uint32_t from, uint32_t to, const uint32_t *path,
-                    uint32_t length)
+static int64_t fill_path(struct max_flow *flow, uint32_t from, uint32_t to, const uint32_t *path,
+                         uint32_t length)
 {
     int64_t amount = flow->enters[from] < flow->leaves[to] ? flow->enters[from] : flow->leaves[to];
 
@@ -129,7 +129,7 @@ static int64_t fill_from(struct max_flow *flow, uint32_t start)
         uint32_t edge = flow->next[node];
 
         if (flow->level[node] == 0) {
-            filled += fill(flow, start, node, path, length);
+            filled += fill_path(flow, start, node, path, length);
             length = 0;
             node = start;
         } else if (flow->level[node] == MAX_FLOW_NONE) {

@@ -99,7 +99,7 @@ struct prices {
     double in;  /* after it */
 };
 
-static bool allocate(struct network *network)
+static bool allocate_network(struct network *network)
 {
     const struct trace *trace = network->trace;
     const struct trace_op *op = &trace->ops[network->cut];
@@ -129,7 +129,7 @@ static bool allocate(struct network *network)
     return true;
 }
 
-static void finish(struct network *network)
+static void finish_network(struct network *network)
 {
     free(network->source);
     free(network->made_by);
@@ -469,7 +469,7 @@ static double best_prices(const struct plane *planes, uint32_t count, struct pri
 }
 
 /* The most extra time that any prices prove, if that is more than `least`. */
-static double search(struct network *network, double least)
+static double search_prices(struct network *network, double least)
 {
     struct plane planes[PLANES_MAX];
     struct prices prices = {.out = network->is_after ? 0.0 : 1.0,
@@ -511,7 +511,7 @@ static double extra_at(const struct replay_bound_request *request, bool is_after
         .in_ns_per_byte = 1e9 / (double)machine->h2d_bytes_per_s,
     };
 
-    if (allocate(&network)) {
+    if (allocate_network(&network)) {
         follow_versions(&network);
         add_needed(&network);
         add_inputs(&network);
@@ -519,10 +519,10 @@ static double extra_at(const struct replay_bound_request *request, bool is_after
         network.after_ns += tail_ns;
         if (build_flow(&network) == CAPU_OK) {
             choose_unit(&network);
-            extra = tail_ns + search(&network, least - tail_ns);
+            extra = tail_ns + search_prices(&network, least - tail_ns);
         }
     }
-    finish(&network);
+    finish_network(&network);
     return extra < 1e18 ? extra : least;
 }
 

@@ -24,7 +24,7 @@ const char *action_kind_name(enum action_kind kind)
 }
 
 /* Room for one more element. */
-static capu_status grow(void *array, uint32_t count, size_t *capacity, size_t element_bytes)
+static capu_status grow_list(void *array, uint32_t count, size_t *capacity, size_t element_bytes)
 {
     if (count >= ELEMENTS_MAX) {
         return CAPU_TOO_LARGE;
@@ -139,8 +139,8 @@ void plan_clear_places(struct plan *plan)
 
 capu_status plan_add(struct plan *plan, enum action_kind kind, uint32_t tensor, uint32_t point)
 {
-    capu_status status =
-        grow(&plan->actions, plan->action_count, &plan->action_capacity, sizeof(*plan->actions));
+    capu_status status = grow_list(&plan->actions, plan->action_count, &plan->action_capacity,
+                                   sizeof(*plan->actions));
 
     if (status == CAPU_OK) {
         plan->actions[plan->action_count++] =
@@ -165,8 +165,8 @@ capu_status plan_add_replay(struct plan *plan, uint32_t op)
 
     ASSERT(plan->action_count > 0);
     ASSERT(plan->actions[plan->action_count - 1].kind == ACTION_RECOMPUTE);
-    status =
-        grow(&plan->replays, plan->replay_count, &plan->replay_capacity, sizeof(*plan->replays));
+    status = grow_list(&plan->replays, plan->replay_count, &plan->replay_capacity,
+                       sizeof(*plan->replays));
     if (status == CAPU_OK) {
         plan->replays[plan->replay_count++] =
             (struct plan_replay){.op = op, .first_drop = plan->drop_count};
@@ -180,7 +180,7 @@ capu_status plan_add_drop(struct plan *plan, uint32_t tensor)
     capu_status status;
 
     ASSERT(plan->replay_count > 0);
-    status = grow(&plan->drops, plan->drop_count, &plan->drop_capacity, sizeof(*plan->drops));
+    status = grow_list(&plan->drops, plan->drop_count, &plan->drop_capacity, sizeof(*plan->drops));
     if (status == CAPU_OK) {
         plan->drops[plan->drop_count++] = tensor;
         plan->replays[plan->replay_count - 1].drop_count++;
@@ -191,7 +191,7 @@ capu_status plan_add_drop(struct plan *plan, uint32_t tensor)
 capu_status plan_add_place(struct plan *plan, uint32_t tensor)
 {
     capu_status status =
-        grow(&plan->places, plan->place_count, &plan->place_capacity, sizeof(*plan->places));
+        grow_list(&plan->places, plan->place_count, &plan->place_capacity, sizeof(*plan->places));
 
     if (status == CAPU_OK) {
         plan->places[plan->place_count++] =
@@ -205,7 +205,7 @@ capu_status plan_add_run(struct plan *plan, uint32_t first, uint32_t count)
     capu_status status;
 
     ASSERT(plan->place_count > 0);
-    status = grow(&plan->runs, plan->run_count, &plan->run_capacity, sizeof(*plan->runs));
+    status = grow_list(&plan->runs, plan->run_count, &plan->run_capacity, sizeof(*plan->runs));
     if (status == CAPU_OK) {
         plan->runs[plan->run_count++] = (struct plan_run){.first = first, .count = count};
         plan->places[plan->place_count - 1].count++;

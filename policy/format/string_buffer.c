@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static capu_status reserve(struct string_buffer *text, size_t more)
+static capu_status reserve_bytes(struct string_buffer *text, size_t more)
 {
     if (more >= SIZE_MAX / 4 - text->length) {
         return CAPU_NO_HOST_MEMORY;
@@ -21,7 +21,7 @@ static capu_status reserve(struct string_buffer *text, size_t more)
 
 capu_status string_buffer_append(struct string_buffer *text, const char *bytes, size_t count)
 {
-    capu_status status = reserve(text, count);
+    capu_status status = reserve_bytes(text, count);
 
     if (status != CAPU_OK) {
         return status;
@@ -44,7 +44,7 @@ capu_status string_buffer_format(struct string_buffer *text, const char *format,
     if (count < 0) {
         return CAPU_INVALID;
     }
-    status = reserve(text, (size_t)count);
+    status = reserve_bytes(text, (size_t)count);
     if (status != CAPU_OK) {
         return status;
     }
@@ -61,7 +61,7 @@ struct sink {
 };
 
 /* For Jansson, which goes on after some of its failures: the first one stays. */
-static int append(const char *bytes, size_t count, void *data)
+static int append_dump(const char *bytes, size_t count, void *data)
 {
     struct sink *sink = data;
 
@@ -75,7 +75,7 @@ capu_status string_buffer_append_json(struct string_buffer *text, const json_t *
 {
     struct sink sink = {.text = text};
     size_t length = text->length;
-    int failed = json_dump_callback(value, append, &sink, flags);
+    int failed = json_dump_callback(value, append_dump, &sink, flags);
 
     if (failed == 0 && sink.status == CAPU_OK) {
         return CAPU_OK;

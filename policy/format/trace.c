@@ -26,8 +26,8 @@ const char *tensor_hint_name(capu_hint hint)
 }
 
 /* Makes room for `more` elements, up to `limit` in all. */
-static capu_status grow(void *array, size_t *capacity, uint32_t count, uint32_t more,
-                        uint32_t limit, size_t element_bytes)
+static capu_status grow_within(void *array, size_t *capacity, uint32_t count, uint32_t more,
+                               uint32_t limit, size_t element_bytes)
 {
     uint64_t wanted = (uint64_t)count + more;
 
@@ -83,8 +83,8 @@ capu_status trace_init(struct trace *trace, const char *name, struct error_text 
     status = reserve_name(trace, length + 1);
     if (status == CAPU_OK) {
         /* Never NULL, so that an op without operands may point into it. */
-        status = grow(&trace->operands, &trace->operand_capacity, 0, 1, TRACE_OPERANDS_MAX,
-                      sizeof(*trace->operands));
+        status = grow_within(&trace->operands, &trace->operand_capacity, 0, 1, TRACE_OPERANDS_MAX,
+                             sizeof(*trace->operands));
     }
     if (status != CAPU_OK) {
         trace_finish(trace);
@@ -160,14 +160,14 @@ static capu_status check_tensor(const struct trace *trace,
 static capu_status reserve_tensor(struct trace *trace)
 {
     size_t named_capacity = trace->tensor_capacity;
-    capu_status status = grow(&trace->named_by, &named_capacity, trace->tensor_count, 1,
-                              TRACE_TENSORS_MAX, sizeof(*trace->named_by));
+    capu_status status = grow_within(&trace->named_by, &named_capacity, trace->tensor_count, 1,
+                                     TRACE_TENSORS_MAX, sizeof(*trace->named_by));
 
     if (status != CAPU_OK) {
         return status;
     }
-    return grow(&trace->tensors, &trace->tensor_capacity, trace->tensor_count, 1, TRACE_TENSORS_MAX,
-                sizeof(*trace->tensors));
+    return grow_within(&trace->tensors, &trace->tensor_capacity, trace->tensor_count, 1,
+                       TRACE_TENSORS_MAX, sizeof(*trace->tensors));
 }
 
 capu_status trace_add_tensor(struct trace *trace, const struct tensor_description *description,
@@ -312,12 +312,12 @@ capu_status trace_add_op(struct trace *trace, const struct op_description *descr
     status = reserve_name(trace, strlen(description->name) + 1 + segment_length);
     if (status == CAPU_OK) {
         /* At most one operand a tensor, so the count fits 32 bits. */
-        status = grow(&trace->operands, &trace->operand_capacity, trace->operand_count,
-                      (uint32_t)operand_count, TRACE_OPERANDS_MAX, sizeof(*trace->operands));
+        status = grow_within(&trace->operands, &trace->operand_capacity, trace->operand_count,
+                             (uint32_t)operand_count, TRACE_OPERANDS_MAX, sizeof(*trace->operands));
     }
     if (status == CAPU_OK) {
-        status = grow(&trace->ops, &trace->op_capacity, trace->op_count, 1, TRACE_OPS_MAX,
-                      sizeof(*trace->ops));
+        status = grow_within(&trace->ops, &trace->op_capacity, trace->op_count, 1, TRACE_OPS_MAX,
+                             sizeof(*trace->ops));
     }
     if (status != CAPU_OK) {
         refuse_size(error, status, "ops");

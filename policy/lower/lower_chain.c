@@ -102,7 +102,7 @@ static uint32_t follow_input(struct lower *lower, struct following *following, u
  * Follows the producers of what a gap holds, as seen from the gap's end. Is everything present, or
  * can it be made again? Adds up the cost.
  */
-static bool follow(struct lower *lower, uint32_t gap, struct following *following)
+static bool follow_gap(struct lower *lower, uint32_t gap, struct following *following)
 {
     const struct trace *trace = lower->trace;
     const uint8_t *decisions = following->decisions;
@@ -168,7 +168,7 @@ bool lower_can_drop(struct lower *lower, uint32_t gap)
         struct following following = {.decisions = NULL};
         bool can = end != TRACE_INDEX_NONE && end < lower->trace->op_count &&
                    !lower->trace->tensors[tensor].persistent &&
-                   lower->trace->tensors[tensor].managed && follow(lower, gap, &following);
+                   lower->trace->tensors[tensor].managed && follow_gap(lower, gap, &following);
 
         lower->droppable[gap] = can ? 1 : 2;
     }
@@ -179,8 +179,8 @@ uint64_t lower_drop_cost(struct lower *lower, const uint8_t *decisions, uint32_t
 {
     struct following following = {.decisions = decisions, .is_wary = is_wary};
 
-    return lower_can_drop(lower, gap) && follow(lower, gap, &following) ? following.cost
-                                                                        : UINT64_MAX;
+    return lower_can_drop(lower, gap) && follow_gap(lower, gap, &following) ? following.cost
+                                                                            : UINT64_MAX;
 }
 
 void lower_note_drop(struct lower *lower, const uint8_t *decisions, uint32_t gap)
@@ -188,7 +188,7 @@ void lower_note_drop(struct lower *lower, const uint8_t *decisions, uint32_t gap
     struct following following = {.decisions = decisions, .is_taken = true};
 
     ASSERT(gap < lower->slot_count);
-    follow(lower, gap, &following);
+    follow_gap(lower, gap, &following);
 }
 
 uint32_t lower_chain_reads(const struct lower *lower, uint32_t gap)
@@ -247,7 +247,7 @@ void lower_chain_give_up(struct lower *lower, uint32_t op)
     }
 }
 
-static void note(struct lower *lower, uint32_t tensor, uint8_t state)
+static void note_state(struct lower *lower, uint32_t tensor, uint8_t state)
 {
     if (lower->chain.state[tensor] == 0) {
         lower->chain.tensors[lower->chain.tensor_count++] = tensor;
@@ -286,12 +286,12 @@ static uint32_t add_op(struct lower *lower, uint32_t maker, uint32_t op, uint32_
                 lower->chain.reads[lower->tensors[t].gap]++;
             }
         } else if (i >= entry->read_count) {
-            note(lower, t, CHAIN_MADE);
+            note_state(lower, t, CHAIN_MADE);
         } else if (lower->tensors[t].has_host) {
             if ((lower->chain.state[t] & CHAIN_FETCHED) == 0 &&
                 lower->search.tensor_stamp[t] != lower->search.stamp) {
                 lower->chain.fetch[lower->chain.fetch_count++] = t;
-                note(lower, t, CHAIN_FETCHED);
+                note_state(lower, t, CHAIN_FETCHED);
             }
         } else {
             lower->search.stack[depth++] = t;

@@ -62,14 +62,14 @@ static void forget_host(struct lower *lower, uint32_t tensor)
 }
 
 /* Evicted bytes stay in use until their copy has ended: the profile counts them. */
-static void drain(struct lower *lower, uint64_t bytes, uint64_t end)
+static void drain_bytes(struct lower *lower, uint64_t bytes, uint64_t end)
 {
     put_span(lower, &lower->copies.draining, (struct clock_span){.start = bytes, .end = end});
     lower->copies.draining_bytes += bytes;
 }
 
 /* Evicts now. A tensor that is never written has, in steady state, a host copy already. */
-static void evict(struct lower *lower, uint32_t tensor, uint32_t after)
+static void evict_tensor(struct lower *lower, uint32_t tensor, uint32_t after)
 {
     uint64_t usable = clock_usable(&lower->clock, tensor);
 
@@ -81,14 +81,14 @@ static void evict(struct lower *lower, uint32_t tensor, uint32_t after)
             struct clock_span span = clock_evict(&lower->clock, tensor);
 
             put_span(lower, &lower->copies.out, span);
-            drain(lower, lower->tensors[tensor].rounded, span.end);
+            drain_bytes(lower, lower->tensors[tensor].rounded, span.end);
             usable = span.end;
         }
     }
     lower_release(lower, tensor, usable);
 }
 
-static void fetch(struct lower *lower, uint32_t tensor, uint32_t before)
+static void fetch_tensor(struct lower *lower, uint32_t tensor, uint32_t before)
 {
     uint64_t alloc_ns = clock_take(&lower->clock, lower->tensors[tensor].rounded);
 
@@ -130,7 +130,7 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
         act(lower, ACTION_DROP, tensor, op - 1);
         lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
     } else {
-        evict(lower, tensor, op - 1);
+        evict_tensor(lower, tensor, op - 1);
     }
     if (next >= ops) {
         lower->must_restart |= !lower->tensors[tensor].starts_on_host;
@@ -213,7 +213,7 @@ static void issue_due(struct lower *lower, uint32_t op, uint64_t needed)
             }
             lower_due_remove(lower, t, end);
             segment_tree_add(&lower->tree, op, end - 1, bytes);
-            fetch(lower, t, op);
+            fetch_tensor(lower, t, op);
         }
     }
 }
@@ -243,7 +243,7 @@ static void bring_back(struct lower *lower, uint32_t k, uint64_t fetched, uint64
 
         if (is_wanted(lower, op, i) && lower->tensors[tensor].has_host) {
             lower_due_remove(lower, tensor, k);
-            fetch(lower, tensor, k);
+            fetch_tensor(lower, tensor, k);
         }
     }
     for (uint32_t i = 0; i < lower->chain.fetch_count; i++) {
@@ -253,7 +253,7 @@ static void bring_back(struct lower *lower, uint32_t k, uint64_t fetched, uint64
         if (due != NO_OP) {
             lower_due_remove(lower, tensor, due);
         }
-        fetch(lower, tensor, k);
+        fetch_tensor(lower, tensor, k);
     }
     if (lower->options.with_prefetch) {
         issue_due(lower, k, needed);
@@ -264,7 +264,7 @@ static void bring_back(struct lower *lower, uint32_t k, uint64_t fetched, uint64
 }
 
 /* After this, everything that op k needs is on the device, and there is room for what it writes. */
-static void prepare(struct lower *lower, uint32_t k)
+static void prepare_op(struct lower *lower, uint32_t k)
 {
     const struct trace_op *op = &lower->trace->ops[k];
     uint64_t fetched = 0;
@@ -372,7 +372,7 @@ static void end_of_life(struct lower *lower, uint32_t tensor, uint32_t k)
 }
 
 /* An operand after its op: it leaves, or it stays until its next use. */
-static void settle(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t k)
+static void settle_operand(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t k)
 {
     uint32_t end = lower->gap_end[gap];
     bool wraps = (lower->slot_flags[gap] & SLOT_WRAPS) != 0;
@@ -392,7 +392,7 @@ static void settle(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t 
     }
     if ((wraps && (lower->tensors[tensor].starts_on_host || lower->tensors[tensor].returns)) ||
         (!wraps && decision == DECIDE_SWAP && end > k + 1 && lower_fits_host(lower, tensor))) {
-        evict(lower, tensor, k);
+        evict_tensor(lower, tensor, k);
         if (!wraps || lower->tensors[tensor].returns) {
             lower_due_add(lower, tensor, wraps ? lower->trace->op_count : end, lower->latest[gap]);
         }
@@ -444,7 +444,7 @@ static void pass_virtual(struct lower *lower, uint32_t slot, uint32_t k)
         if (dies) {
             end_of_life(lower, tensor, k);
         } else {
-            settle(lower, tensor, slot, k);
+            settle_operand(lower, tensor, slot, k);
         }
         return;
     }
@@ -471,7 +471,7 @@ static void finish_op(struct lower *lower, uint32_t k)
             forget_host(lower, tensor);
         }
         if (lower->tensors[tensor].rounded > 0) {
-            settle(lower, tensor, gap, k);
+            settle_operand(lower, tensor, gap, k);
         }
     }
     for (uint32_t slot = lower_virtual_at(lower, k); slot != TRACE_INDEX_NONE;
@@ -529,7 +529,7 @@ capu_status lower_walk(struct lower *lower)
         lower->work++;
         lower->chain.count = 0;
         lower->chain.fetch_count = 0;
-        prepare(lower, k);
+        prepare_op(lower, k);
         if (lower->status != CAPU_OK || lower->has_given_up) {
             return lower->status;
         }

@@ -113,7 +113,7 @@ static void find_wanted(struct keeper *keeper)
 }
 
 /* A tensor takes its pages before or for an op, and with them what released tensors left there. */
-static capu_status take(void *user, const struct item *item, uint32_t tensor)
+static capu_status take_pages(void *user, const struct item *item, uint32_t tensor)
 {
     struct keeper *keeper = user;
 
@@ -132,7 +132,7 @@ static capu_status take(void *user, const struct item *item, uint32_t tensor)
 }
 
 /* Without place lines any tensor may take its pages from the next op on. */
-static void release(struct keeper *keeper, const struct item *item)
+static void note_release(struct keeper *keeper, const struct item *item)
 {
     uint32_t tensor = item->subject;
 
@@ -150,7 +150,7 @@ static void add_drop(struct keeper *keeper, uint32_t tensor)
     }
 }
 
-static void run(struct keeper *keeper, const struct item *item)
+static void note_run(struct keeper *keeper, const struct item *item)
 {
     const struct trace *trace = keeper->trace_index->trace;
     const struct trace_op *op = &trace->ops[item->subject];
@@ -178,9 +178,9 @@ static int compare_drops(const void *a, const void *b)
 
 /* Finds final drops, and the tensors whose pages are taken after their release. After a drop that
    belongs to a replay, the drop before the replay counts. */
-static capu_status walk(struct keeper *keeper, struct program_walk *walk)
+static capu_status walk_program(struct keeper *keeper, struct program_walk *walk)
 {
-    static const struct program_visitor visitor = {.take = take};
+    static const struct program_visitor visitor = {.take = take_pages};
     static const struct item start = {.kind = ACTION_OP};
     const struct trace *trace = keeper->trace_index->trace;
     uint32_t next = 0; /* the op whose turn has not come */
@@ -188,7 +188,7 @@ static capu_status walk(struct keeper *keeper, struct program_walk *walk)
 
     for (uint32_t t = 0; t < trace->tensor_count && status == CAPU_OK; t++) {
         if (program_walk_is_resident(walk, t)) {
-            take(keeper, &start, t);
+            take_pages(keeper, &start, t);
         }
     }
     for (uint32_t i = 0; i < keeper->program->count && status == CAPU_OK; i++) {
@@ -196,14 +196,14 @@ static capu_status walk(struct keeper *keeper, struct program_walk *walk)
 
         next = item->kind == ACTION_OP ? item->subject + 1 : next;
         if (item_is_run(item)) {
-            run(keeper, item);
+            note_run(keeper, item);
         } else if (item->kind == ACTION_DROP) {
             if (item->point < next) {
                 keeper->dropped[item->subject] = item->point + 1;
             }
             keeper->pending[item->subject] = keeper->dropped[item->subject];
         } else if (item->kind == ACTION_RELEASE) {
-            release(keeper, item);
+            note_release(keeper, item);
         }
         status = program_walk_item(walk, &visitor, keeper, item);
     }
@@ -261,7 +261,7 @@ static capu_status save_released(struct keeper *keeper)
     return status;
 }
 
-static bool allocate(struct keeper *keeper)
+static bool allocate_keeper(struct keeper *keeper)
 {
     size_t tensors = (size_t)keeper->trace_index->trace->tensor_count + 1;
 
@@ -278,7 +278,7 @@ static bool allocate(struct keeper *keeper)
            keeper->is_taken != NULL;
 }
 
-static void finish(struct keeper *keeper)
+static void finish_keeper(struct keeper *keeper)
 {
     free(keeper->drops);
     free(keeper->pending);
@@ -303,15 +303,15 @@ capu_status preserve_contents(const struct program *program, const uint32_t *fre
     if (what == PRESERVE_NOTHING) {
         return CAPU_OK;
     }
-    if (allocate(&keeper)) {
+    if (allocate_keeper(&keeper)) {
         find_wanted(&keeper);
-        status = walk(&keeper, &residency);
+        status = walk_program(&keeper, &residency);
     }
     if (status == CAPU_OK) {
         keep_dropped(&keeper);
         status = save_released(&keeper);
     }
     program_walk_finish(&residency);
-    finish(&keeper);
+    finish_keeper(&keeper);
     return status;
 }

@@ -12,7 +12,7 @@ static enum use_role role_of(const struct trace_op *op, uint32_t operand)
                                                         : USE_UPDATE;
 }
 
-static capu_status allocate(struct trace_index *trace_index)
+static capu_status allocate_index(struct trace_index *trace_index)
 {
     const struct trace *trace = trace_index->trace;
     size_t tensors = (size_t)trace->tensor_count + 1;
@@ -171,7 +171,7 @@ capu_status trace_index_init(struct trace_index *trace_index, const struct trace
     if (page_bytes == 0 || page_bytes > TRACE_INDEX_PAGE_MAX) {
         return error_text_set(error, CAPU_INVALID, "a page of %" PRIu64 " bytes", page_bytes);
     }
-    status = allocate(trace_index);
+    status = allocate_index(trace_index);
     if (status != CAPU_OK) {
         goto finish;
     }

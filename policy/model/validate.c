@@ -26,8 +26,8 @@ struct check {
 };
 
 /* "evict at op 12 (conv1): tensor 3 (x) is not resident" */
-static capu_status refuse(const struct check *check, const struct item *item, uint32_t tensor,
-                          const char *what)
+static capu_status refuse_item(const struct check *check, const struct item *item, uint32_t tensor,
+                               const char *what)
 {
     const struct trace *trace = check->trace;
     uint32_t op = item_is_run(item) ? item->subject : item->point;
@@ -43,7 +43,7 @@ static capu_status refuse(const struct check *check, const struct item *item, ui
         trace_tensor_name(trace, tensor), what);
 }
 
-static capu_status take(void *user, const struct item *item, uint32_t tensor)
+static capu_status check_take(void *user, const struct item *item, uint32_t tensor)
 {
     struct check *check = user;
     uint64_t bytes = check->trace_index->rounded[tensor];
@@ -52,24 +52,24 @@ static capu_status take(void *user, const struct item *item, uint32_t tensor)
         check->fixed_alive += check->trace->tensors[tensor].bytes;
         return check->fixed_alive <= check->plan->fixed_bytes
                    ? CAPU_OK
-                   : refuse(check, item, tensor, "exceeds fixed_bytes");
+                   : refuse_item(check, item, tensor, "exceeds fixed_bytes");
     }
     if (bytes > check->limit - check->held) {
-        return refuse(check, item, tensor, "exceeds the budget");
+        return refuse_item(check, item, tensor, "exceeds the budget");
     }
     check->held += bytes;
     for (uint32_t i = 0; i < placement_count(&check->program->placement, tensor); i++) {
         uint32_t *owner = &check->owner[placement_page(&check->program->placement, tensor, i)];
 
         if (*owner != NO_TENSOR) {
-            return refuse(check, item, tensor, "takes a page that another tensor holds");
+            return refuse_item(check, item, tensor, "takes a page that another tensor holds");
         }
         *owner = tensor;
     }
     return CAPU_OK;
 }
 
-static capu_status give(void *user, const struct item *item, uint32_t tensor)
+static capu_status check_give(void *user, const struct item *item, uint32_t tensor)
 {
     struct check *check = user;
 
@@ -92,10 +92,10 @@ static capu_status copy_out(void *user, const struct item *item, uint32_t tensor
     check->host_held += check->trace->tensors[tensor].bytes;
     return check->host_held <= check->plan->host_bytes
                ? CAPU_OK
-               : refuse(check, item, tensor, "exceeds host_bytes");
+               : refuse_item(check, item, tensor, "exceeds host_bytes");
 }
 
-static void forget(void *user, uint32_t tensor)
+static void check_forget(void *user, uint32_t tensor)
 {
     struct check *check = user;
 
@@ -103,7 +103,7 @@ static void forget(void *user, uint32_t tensor)
 }
 
 static const struct program_visitor visitor = {
-    .take = take, .copy_out = copy_out, .forget = forget, .give = give};
+    .take = check_take, .copy_out = copy_out, .forget = check_forget, .give = check_give};
 
 /* Whether everything is there that an op or a replay needs. */
 static capu_status check_run(const struct check *check, const struct item *item)
@@ -116,10 +116,10 @@ static capu_status check_run(const struct check *check, const struct item *item)
         bool is_write = i >= op->read_count && i < op->read_count + op->write_count;
 
         if (!is_write && !program_walk_is_resident(&check->walk, operands[i])) {
-            return refuse(check, item, operands[i], "is needed and not resident");
+            return refuse_item(check, item, operands[i], "is needed and not resident");
         }
         if (!is_write && check->walk.device[operands[i]] != versions[i]) {
-            return refuse(check, item, operands[i], "holds another version than the op saw");
+            return refuse_item(check, item, operands[i], "holds another version than the op saw");
         }
     }
     return CAPU_OK;
@@ -135,21 +135,21 @@ static capu_status check_action(const struct check *check, const struct item *it
         return CAPU_OK;
     }
     if (check->is_fixed[tensor]) {
-        return refuse(check, item, tensor, "has no place line and is counted in fixed_bytes");
+        return refuse_item(check, item, tensor, "has no place line and is counted in fixed_bytes");
     }
     if (item->kind != ACTION_PREFETCH) {
-        return is_resident ? CAPU_OK : refuse(check, item, tensor, "is not resident");
+        return is_resident ? CAPU_OK : refuse_item(check, item, tensor, "is not resident");
     }
     if (is_resident) {
-        return refuse(check, item, tensor, "is resident already");
+        return refuse_item(check, item, tensor, "is resident already");
     }
     return program_walk_has_copy(&check->walk, tensor)
                ? CAPU_OK
-               : refuse(check, item, tensor, "has no host copy");
+               : refuse_item(check, item, tensor, "has no host copy");
 }
 
 /* The iteration begins: persistent tensors where they start. */
-static capu_status begin(struct check *check)
+static capu_status begin_iteration(struct check *check)
 {
     static const struct item nowhere = {.kind = ACTION_OP};
 
@@ -162,7 +162,7 @@ static capu_status begin(struct check *check)
         if (!program_walk_is_resident(&check->walk, t)) {
             continue;
         }
-        status = take(check, &nowhere, t);
+        status = check_take(check, &nowhere, t);
         if (status != CAPU_OK) {
             return error_text_set(check->error, status,
                                   "at the start: tensor %" PRIu32
@@ -177,7 +177,7 @@ static capu_status begin(struct check *check)
 }
 
 /* The iteration ends as it began; the final versions are the next one's first. */
-static capu_status end(struct check *check)
+static capu_status end_iteration(struct check *check)
 {
     for (uint32_t t = 0; t < check->trace->tensor_count; t++) {
         uint32_t newest = check->trace_index->final_version[t];
@@ -211,7 +211,7 @@ static capu_status walk_items(struct check *check)
             status = program_walk_item(&check->walk, &visitor, check, item);
         }
     }
-    return status == CAPU_OK ? end(check) : status;
+    return status == CAPU_OK ? end_iteration(check) : status;
 }
 
 static capu_status refuse_subject(const struct check *check, uint32_t in_plan, uint32_t in_trace,
@@ -288,7 +288,7 @@ static capu_status walk_twice(struct check *check)
     capu_status status = walk_init(check);
 
     if (status == CAPU_OK) {
-        status = begin(check);
+        status = begin_iteration(check);
     }
     for (int iteration = 0; status == CAPU_OK && iteration < 2; iteration++) {
         status = walk_items(check);

@@ -178,7 +178,7 @@ static double stalled_price(const struct greedy *greedy, uint32_t tensor)
 }
 
 /* The better way to give up a gap; score 0: there is none. */
-static struct candidate judge(struct greedy *greedy, uint32_t gap)
+static struct candidate judge_gap(struct greedy *greedy, uint32_t gap)
 {
     struct lower *lower = greedy->planning->lower;
     uint32_t tensor = lower_gap_tensor(lower, gap);
@@ -268,8 +268,8 @@ static double sum_excess(struct greedy *greedy, const struct lower_result *resul
     return total;
 }
 
-static capu_status look(struct greedy *greedy, const uint8_t *decisions, bool is_first,
-                        struct plan *scratch)
+static capu_status measure_excess(struct greedy *greedy, const uint8_t *decisions, bool is_first,
+                                  struct plan *scratch)
 {
     struct lower_options options = planner_full_options(greedy->planning);
     const struct lower_result *result = lower_result_of(greedy->planning->lower);
@@ -302,7 +302,7 @@ static uint32_t list_candidates(struct greedy *greedy, const uint8_t *decisions)
 
     for (uint32_t i = 0; i < greedy->open_count; i++) {
         if (decisions[greedy->open[i]] == DECIDE_KEEP) {
-            struct candidate candidate = judge(greedy, greedy->open[i]);
+            struct candidate candidate = judge_gap(greedy, greedy->open[i]);
 
             if (candidate.score > 0.0) {
                 greedy->candidates[count++] = candidate;
@@ -441,7 +441,7 @@ capu_status greedy_run(struct greedy *greedy, const struct greedy_options *optio
         uint32_t count;
         double total;
 
-        status = look(greedy, decisions, round == 0, scratch);
+        status = measure_excess(greedy, decisions, round == 0, scratch);
         if (status != CAPU_OK || result->excess_most <= 0 || round >= options->rounds_max) {
             break;
         }
@@ -465,7 +465,7 @@ const uint64_t *greedy_estimate(const struct greedy *greedy)
     return greedy->estimate_ns;
 }
 
-static capu_status allocate(struct greedy *greedy)
+static capu_status allocate_greedy(struct greedy *greedy)
 {
     size_t ops = (size_t)greedy->trace->op_count + 2;
     size_t tensors = (size_t)greedy->trace->tensor_count + 1;
@@ -498,7 +498,7 @@ capu_status greedy_create(struct planning *planning, struct greedy **out)
     greedy->planning = planning;
     greedy->trace_index = planning->request->trace_index;
     greedy->trace = greedy->trace_index->trace;
-    if (allocate(greedy) != CAPU_OK) {
+    if (allocate_greedy(greedy) != CAPU_OK) {
         greedy_destroy(greedy);
         return CAPU_NO_HOST_MEMORY;
     }
