@@ -264,7 +264,7 @@ static void node_forget(struct extents *extents, uint32_t index)
 
 /* Splits an extent that is in no bin: what lies after its first `bytes` becomes a new extent. Pre:
    a node is reserved. */
-static uint32_t cut(struct extents *extents, uint32_t index, uint64_t bytes)
+static uint32_t cut_node(struct extents *extents, uint32_t index, uint64_t bytes)
 {
     struct extents_node *node = &extents->nodes[index];
     uint32_t rest_index = node_new(extents, node->region, node->start + bytes, node->bytes - bytes);
@@ -282,7 +282,7 @@ static uint32_t cut(struct extents *extents, uint32_t index, uint64_t bytes)
 }
 
 /* Merges an extent with the one after it; neither is in a bin. */
-static void merge(struct extents *extents, uint32_t index)
+static void merge_node(struct extents *extents, uint32_t index)
 {
     struct extents_node *node = &extents->nodes[index];
     uint32_t gone = node->after;
@@ -302,7 +302,7 @@ static void take_node(struct extents *extents, uint32_t index, uint64_t bytes)
     ASSERT(!extents->nodes[index].is_taken && extents->nodes[index].bytes >= bytes);
     bins_remove(extents, index);
     if (extents->nodes[index].bytes > bytes) {
-        bins_insert(extents, cut(extents, index, bytes));
+        bins_insert(extents, cut_node(extents, index, bytes));
     }
     extents->nodes[index].is_taken = true;
     extents->taken_count++;
@@ -485,7 +485,7 @@ capu_status extents_take_at(struct extents *extents, uint64_t start, uint64_t by
         uint32_t lower = (uint32_t)found;
 
         bins_remove(extents, lower);
-        found = cut(extents, lower, start - node->start);
+        found = cut_node(extents, lower, start - node->start);
         bins_insert(extents, lower);
         bins_insert(extents, (uint32_t)found);
     }
@@ -512,12 +512,12 @@ uint64_t extents_give(struct extents *extents, uint64_t start)
     extents->free_bytes += bytes;
     if (node->after != NO_NODE && !extents->nodes[node->after].is_taken) {
         bins_remove(extents, node->after);
-        merge(extents, index);
+        merge_node(extents, index);
     }
     if (node->before != NO_NODE && !extents->nodes[node->before].is_taken) {
         index = node->before;
         bins_remove(extents, index);
-        merge(extents, index);
+        merge_node(extents, index);
     }
     bins_insert(extents, index);
     return bytes;

@@ -185,7 +185,8 @@ static void list_give(struct host_arena *arena, struct host_extent *extents)
 }
 
 /* Adds an extent to a block that is being gathered; `more` has room for a power of two. */
-static bool append(struct host_arena *arena, struct host_block *block, struct host_extent extent)
+static bool append_extent(struct host_arena *arena, struct host_block *block,
+                          struct host_extent extent)
 {
     size_t more_count = block->extent_count - 1;
 
@@ -253,7 +254,8 @@ static capu_status scatter(struct host_arena *arena, uint64_t bytes, struct host
             goto undo;
         }
         used = taken.bytes < bytes ? taken.bytes : bytes;
-        if (!append(arena, &gathered, (struct host_extent){(void *)(uintptr_t)taken.start, used})) {
+        if (!append_extent(arena, &gathered,
+                           (struct host_extent){(void *)(uintptr_t)taken.start, used})) {
             extents_give(&arena->extents, taken.start);
             status = CAPU_NO_HOST_MEMORY;
             goto undo;
@@ -293,8 +295,8 @@ static capu_status take_locked(struct host_arena *arena, uint64_t bytes, uint64_
     return status;
 }
 
-static capu_status take(struct host_arena *arena, uint64_t bytes, bool in_pieces,
-                        struct host_block *block)
+static capu_status take_block(struct host_arena *arena, uint64_t bytes, bool in_pieces,
+                              struct host_block *block)
 {
     uint64_t rounded;
     capu_status status;
@@ -314,13 +316,13 @@ static capu_status take(struct host_arena *arena, uint64_t bytes, bool in_pieces
 
 capu_status host_arena_take(struct host_arena *arena, uint64_t bytes, struct host_block *block)
 {
-    return take(arena, bytes, true, block);
+    return take_block(arena, bytes, true, block);
 }
 
 capu_status host_arena_take_whole(struct host_arena *arena, uint64_t bytes,
                                   struct host_block *block)
 {
-    return take(arena, bytes, false, block);
+    return take_block(arena, bytes, false, block);
 }
 
 void host_arena_give(struct host_arena *arena, struct host_block *block, struct lane_position after)

@@ -125,7 +125,7 @@ capu_status pages_set_budget(struct pages *pages, uint64_t budget_bytes)
 }
 
 /* Makes the records for `count` created pages. */
-static bool reserve(struct pages *pages, size_t count)
+static bool reserve_pages(struct pages *pages, size_t count)
 {
     return array_reserve(&pages->handles, &pages->capacity, count, sizeof(*pages->handles)) &&
            table_reserve(&pages->numbers, count) && bits_grow(&pages->free, pages->capacity);
@@ -135,7 +135,7 @@ static bool reserve(struct pages *pages, size_t count)
 static capu_status create_until(struct pages *pages, size_t count)
 {
     if (count > pages->free_count &&
-        !reserve(pages, pages->created + (count - pages->free_count))) {
+        !reserve_pages(pages, pages->created + (count - pages->free_count))) {
         return CAPU_NO_HOST_MEMORY;
     }
     while (pages->free_count < count) {
@@ -191,7 +191,7 @@ static size_t choose_run(const struct pages *pages, size_t count)
 }
 
 /* Pre: so many pages are in the pool. */
-static void take(struct pages *pages, size_t count, device_page *out)
+static void take_free(struct pages *pages, size_t count, device_page *out)
 {
     size_t at = choose_run(pages, count);
 
@@ -219,7 +219,7 @@ capu_status pages_take(struct pages *pages, size_t count, device_page *out)
     if (status != CAPU_OK) {
         return status;
     }
-    take(pages, count, out);
+    take_free(pages, count, out);
     if (pages_out(pages) > pages->out_peak) {
         pages->out_peak = pages_out(pages);
     }
@@ -255,7 +255,7 @@ void pages_take_aside(struct pages *pages, size_t count, device_page *out)
 {
     ASSERT(count <= pages->aside_count);
     if (count > 0) {
-        take(pages, count, out);
+        take_free(pages, count, out);
         pages->aside_count -= count;
     }
 }
