@@ -331,7 +331,7 @@ static void note_short_lives(struct guide *guide)
 }
 
 /*
- * Plans in which tensors share pages only after they have been freed (policy/place/place.h).
+ * Plans in which tensors share pages only after they have been freed (policy/place/place_apart.c).
  *
  * Freeing is not an op, so an op of such a plan can be the planned one although the tensor whose
  * pages it takes has not been freed this time, and may still be read. So these tensors are counted:
