@@ -1,23 +1,18 @@
 /* The view of a plan: the simulation's record of its fourth iteration becomes events. */
 #include "tools/view/view_events.h"
 
+#include "policy/model/program.h"
 #include "policy/model/timeline.h"
 
 #include <stdlib.h>
 
-#define NO_VERSION UINT32_MAX
-
 struct translation {
-    const struct trace_index *trace_index;
+    struct program_walk walk; /* in a steady iteration */
     const struct trace *trace;
     const struct timeline *timeline;
+    const struct timeline_record *record; /* of the item that is walked over */
     struct view_events *events;
-    bool *is_on_device; /* per tensor */
-    bool *is_saved;     /* per tensor: copied out since it arrived */
-    uint32_t *newest;   /* per tensor: the version that the device has or had last */
-    uint32_t *host;     /* per tensor: the version of its host copy. Of one that the iteration began
-                           with, besides the tensor on the device, nothing is known here: view_build
-                           sees it when the tensor comes back */
+    bool *is_saved; /* per tensor: copied out since it arrived */
 };
 
 /* Pre: count_events has counted it. */
@@ -48,98 +43,74 @@ static struct view_event timed(const struct translation *translation,
     };
 }
 
-static void take(struct translation *translation, uint32_t tensor, uint32_t point)
+static capu_status take(void *user, const struct item *item, uint32_t tensor)
 {
+    struct translation *translation = user;
     const struct view_start *place = &translation->events->starts[tensor];
 
-    translation->is_on_device[tensor] = true;
-    translation->is_saved[tensor] = false;
-    add(translation, (struct view_event){.kind = EVENT_TAKE,
-                                         .subject = tensor,
-                                         .point = point,
-                                         .first_place = place->first_place,
-                                         .place_count = place->place_count});
-}
-
-static void run(struct translation *translation, const struct timeline_record *record)
-{
-    const struct trace_op *op = &translation->trace->ops[record->item.subject];
-    bool is_replay = record->item.kind == ACTION_REPLAY;
-
-    for (uint32_t i = op->read_count; i < trace_operand_count(op); i++) {
-        uint32_t tensor = translation->trace->operands[op->first + i];
-        uint32_t version = translation->trace_index->version[op->first + i] +
-                           (i >= op->read_count + op->write_count);
-
-        if (translation->trace->tensors[tensor].managed && !translation->is_on_device[tensor]) {
-            take(translation, tensor, record->item.point);
-        }
-        translation->newest[tensor] = version;
-        if (translation->host[tensor] != NO_VERSION && translation->host[tensor] < version) {
-            translation->host[tensor] = NO_VERSION;
-        }
+    if (translation->trace->tensors[tensor].managed) {
+        translation->is_saved[tensor] = false;
+        add(translation, (struct view_event){.kind = EVENT_TAKE,
+                                             .subject = tensor,
+                                             .point = item->point,
+                                             .first_place = place->first_place,
+                                             .place_count = place->place_count});
     }
-    add(translation,
-        timed(translation, record, is_replay ? EVENT_REPLAY : EVENT_OP, record->item.point));
+    return CAPU_OK;
 }
 
-static void give(struct translation *translation, uint32_t tensor, uint32_t point)
+static capu_status copy_out(void *user, const struct item *item, uint32_t tensor)
 {
-    bool has_copy = translation->host[tensor] != NO_VERSION &&
-                    translation->host[tensor] >= translation->newest[tensor];
+    struct translation *translation = user;
 
-    translation->is_on_device[tensor] = false;
-    add(translation,
-        (struct view_event){.kind = EVENT_GIVE,
-                            .subject = tensor,
-                            .point = point,
-                            .method = !has_copy                       ? CAPU_METHOD_EMPTY
-                                      : translation->is_saved[tensor] ? CAPU_METHOD_SWAP
-                                                                      : CAPU_METHOD_CLEAN});
-}
-
-static void copy_out(struct translation *translation, const struct timeline_record *record)
-{
-    uint32_t tensor = record->item.subject;
-
-    translation->host[tensor] = translation->newest[tensor];
     translation->is_saved[tensor] = true;
-    add(translation, timed(translation, record, EVENT_OUT, record->item.point + 1));
+    add(translation, timed(translation, translation->record, EVENT_OUT, item->point + 1));
+    return CAPU_OK;
+}
+
+static capu_status give(void *user, const struct item *item, uint32_t tensor)
+{
+    struct translation *translation = user;
+    const struct program_walk *walk = &translation->walk;
+    bool has_copy =
+        program_walk_has_copy(walk, tensor) && walk->host[tensor] >= walk->device[tensor];
+
+    if (item->kind != ACTION_RELEASE) {
+        add(translation,
+            (struct view_event){.kind = EVENT_GIVE,
+                                .subject = tensor,
+                                .point = item->point + 1,
+                                .method = !has_copy                       ? CAPU_METHOD_EMPTY
+                                          : translation->is_saved[tensor] ? CAPU_METHOD_SWAP
+                                                                          : CAPU_METHOD_CLEAN});
+    }
+    return CAPU_OK;
 }
 
 static void translate(struct translation *translation, const struct timeline_record *record)
 {
-    uint32_t tensor = record->item.subject;
+    static const struct program_visitor visitor = {
+        .take = take, .copy_out = copy_out, .give = give};
     uint32_t point = record->item.point;
 
+    translation->record = record;
+    program_walk_item(&translation->walk, &visitor, translation, &record->item);
     switch ((enum action_kind)record->item.kind) {
     case ACTION_OP:
+        add(translation, timed(translation, record, EVENT_OP, point));
+        break;
     case ACTION_REPLAY:
-        run(translation, record);
+        add(translation, timed(translation, record, EVENT_REPLAY, point));
         break;
     case ACTION_PREFETCH:
-        take(translation, tensor, point);
-        translation->newest[tensor] = translation->host[tensor];
         add(translation, timed(translation, record, EVENT_IN, point));
         break;
-    case ACTION_SAVE:
-        copy_out(translation, record);
-        break;
-    case ACTION_EVICT:
-        if (record->engine == ENGINE_D2H) {
-            copy_out(translation, record);
-        }
-        give(translation, tensor, point + 1);
-        break;
     case ACTION_RELEASE:
-        translation->is_on_device[tensor] = false;
-        translation->host[tensor] = NO_VERSION;
-        add(translation,
-            (struct view_event){.kind = EVENT_END, .subject = tensor, .point = point + 1});
+        add(translation, (struct view_event){.kind = EVENT_END,
+                                             .subject = record->item.subject,
+                                             .point = point + 1});
         break;
-    case ACTION_DROP:
     default:
-        give(translation, tensor, point + 1);
         break;
     }
 }
@@ -160,33 +131,38 @@ static size_t count_events(const struct translation *translation)
     return count;
 }
 
-static capu_status translate_all(struct translation *translation)
+/* Walks to the beginning of the second iteration, from which on all are alike. */
+static capu_status start_walk(struct program_walk *walk, const struct program *program)
+{
+    static const struct program_visitor none = {.take = NULL};
+    capu_status status = program_walk_init(walk, program);
+
+    for (uint32_t i = 0; i < program->count && status == CAPU_OK; i++) {
+        status = program_walk_item(walk, &none, NULL, &program->items[i]);
+    }
+    if (status == CAPU_OK) {
+        program_walk_turn(walk, &none, NULL);
+    }
+    return status;
+}
+
+static capu_status translate_all(struct translation *translation, const struct program *program)
 {
     struct view_events *events = translation->events;
     size_t tensors = (size_t)translation->trace->tensor_count + 1;
     size_t count = count_events(translation);
-    capu_status status = CAPU_NO_HOST_MEMORY;
+    capu_status status = start_walk(&translation->walk, program);
 
-    translation->is_on_device = calloc(tensors, sizeof(*translation->is_on_device));
     translation->is_saved = calloc(tensors, sizeof(*translation->is_saved));
-    translation->host = malloc(tensors * sizeof(*translation->host));
-    translation->newest = calloc(tensors, sizeof(*translation->newest));
     events->events = count < UINT32_MAX ? malloc((count + 1) * sizeof(*events->events)) : NULL;
-    if (translation->is_on_device != NULL && translation->is_saved != NULL &&
-        translation->host != NULL && translation->newest != NULL && events->events != NULL) {
-        for (uint32_t t = 0; t < translation->trace->tensor_count; t++) {
-            translation->is_on_device[t] = events->starts[t].is_on_device;
-            translation->host[t] = events->starts[t].is_on_host ? 0 : NO_VERSION;
-        }
-        for (uint32_t i = 0; i < translation->timeline->record_count; i++) {
-            translate(translation, &translation->timeline->records[i]);
-        }
-        status = CAPU_OK;
+    if (translation->is_saved == NULL || events->events == NULL) {
+        status = CAPU_NO_HOST_MEMORY;
     }
-    free(translation->is_on_device);
+    for (uint32_t i = 0; i < translation->timeline->record_count && status == CAPU_OK; i++) {
+        translate(translation, &translation->timeline->records[i]);
+    }
     free(translation->is_saved);
-    free(translation->host);
-    free(translation->newest);
+    program_walk_finish(&translation->walk);
     return status;
 }
 
@@ -258,13 +234,11 @@ static capu_status describe_start(struct view_events *events, const struct timel
 static capu_status collect(struct view_events *events, const struct program *program,
                            const struct timeline *timeline)
 {
-    struct translation translation = {.trace_index = events->trace_index,
-                                      .trace = events->trace_index->trace,
-                                      .timeline = timeline,
-                                      .events = events};
+    struct translation translation = {
+        .trace = events->trace_index->trace, .timeline = timeline, .events = events};
     capu_status status = describe_start(events, timeline, program);
 
-    return status == CAPU_OK ? translate_all(&translation) : status;
+    return status == CAPU_OK ? translate_all(&translation, program) : status;
 }
 
 capu_status view_of_plan(struct view *view, const struct trace_index *trace_index,
