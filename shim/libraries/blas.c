@@ -8,7 +8,7 @@
 #include "shim/driver/loader.h"
 #include "shim/driver/log.h"
 #include "shim/driver/real.h"
-#include "shim/libraries/blas_calls.h"
+#include "shim/libraries/library_calls.h"
 
 #include "base/array.h"
 

@@ -8,7 +8,7 @@
 
 #include "shim/core/operands.h"
 #include "shim/graph/graph.h"
-#include "shim/libraries/blas_calls.h"
+#include "shim/libraries/library_calls.h"
 
 #define BLAS_HANDLER(name, parameters, arguments) cublasStatus_t on_##name parameters;
 BLAS_WRAPPED(BLAS_HANDLER)

@@ -10,7 +10,7 @@
 #include "shim/driver/loader.h"
 #include "shim/driver/log.h"
 #include "shim/driver/symbol.h"
-#include "shim/libraries/nccl_calls.h"
+#include "shim/libraries/library_calls.h"
 
 static int refuse(const char *name, int ranks)
 {

@@ -4,7 +4,7 @@
  *
  * The array is an update: a call that the library rejects leaves it as it is.
  */
-#include "shim/libraries/rand_calls.h"
+#include "shim/libraries/library_calls.h"
 
 #include "shim/core/capture.h"
 #include "shim/core/core.h"

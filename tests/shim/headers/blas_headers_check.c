@@ -5,7 +5,7 @@
 
 #define cublasStatus_t own_status
 #define cublasHandle_t own_handle
-#include "shim/libraries/blas_calls.h"
+#include "shim/libraries/library_calls.h"
 #undef cublasStatus_t
 #undef cublasHandle_t
 

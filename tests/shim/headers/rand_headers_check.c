@@ -5,7 +5,7 @@
 
 #define curandStatus_t own_status
 #define curandGenerator_t own_generator
-#include "shim/libraries/rand_calls.h"
+#include "shim/libraries/library_calls.h"
 #undef curandStatus_t
 #undef curandGenerator_t
 #include "tests/ptx/include/curand_calls.h"

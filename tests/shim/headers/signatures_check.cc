@@ -23,9 +23,7 @@
 namespace own
 {
 #include "shim/driver/driver_calls.h"
-#include "shim/libraries/blas_calls.h"
-#include "shim/libraries/nccl_calls.h"
-#include "shim/libraries/rand_calls.h"
+#include "shim/libraries/library_calls.h"
 } // namespace own
 
 template <class T> constexpr bool is_number = std::is_integral_v<T> || std::is_enum_v<T>;

@@ -3,7 +3,7 @@
  * holds, and prints what is in them. A call that the library rejects changes nothing.
  */
 #include "shim/driver/driver_calls.h"
-#include "shim/libraries/rand_calls.h"
+#include "shim/libraries/library_calls.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -3,14 +3,14 @@
  * what is in them. It is linked with the library, as CUDA programs are.
  */
 #include "shim/driver/driver_calls.h"
-#include "shim/libraries/blas_calls.h"
+#include "shim/libraries/library_calls.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What blas_calls.h does not need. */
+/* What library_calls.h does not need. */
 #define DECLARE(name, parameters, arguments) cublasStatus_t name parameters;
 BLAS_WRAPPED(DECLARE)
 cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, int mode);

@@ -1,12 +1,14 @@
 /*
- * The functions of cuBLAS and cuBLASLt that the shim wraps or calls, as lists, and their types as
- * far as they are used. tests/shim/headers/blas_headers_check.c compares them with NVIDIA's headers
- * where those are installed. Handles and descriptions are opaque here.
+ * The functions of CUDA's libraries that the shim wraps or calls, as lists, and their types as far
+ * as they are used. The tests of tests/shim/headers compare them with NVIDIA's headers where those
+ * are installed. Handles and descriptions are opaque here.
  */
-#ifndef CAPU_SHIM_BLAS_CALLS_H
-#define CAPU_SHIM_BLAS_CALLS_H
+#ifndef CAPU_SHIM_LIBRARY_CALLS_H
+#define CAPU_SHIM_LIBRARY_CALLS_H
 
 #include "shim/driver/driver.h"
+
+/* cuBLAS and cuBLASLt. */
 
 typedef unsigned cublasStatus_t;
 typedef struct cublasContext *cublasHandle_t;
@@ -137,5 +139,81 @@ struct blas_calls {
 #undef BLAS_MEMBER
 #undef BLAS_MEMBER_WRAPPED
 const struct blas_calls *blas_calls(void);
+
+/* cuRAND. */
+
+typedef unsigned curandStatus_t;
+typedef struct curandGenerator_st *curandGenerator_t;
+
+enum rand_status {
+    RAND_SUCCESS = 0,
+    RAND_NOT_INITIALIZED = 101,
+    RAND_ALLOCATION_FAILED = 102,
+    RAND_LAUNCH_FAILURE = 201
+};
+
+/* X(symbol, parameters, arguments): calls that may launch kernels, which touch memory of the
+   library's own. */
+#define RAND_PLAIN(X)                                                                             \
+    X(curandDestroyGenerator, (curandGenerator_t generator), (generator))                         \
+    X(curandGenerateSeeds, (curandGenerator_t generator), (generator))                            \
+    X(curandSetPseudoRandomGeneratorSeed, (curandGenerator_t generator, unsigned long long seed), \
+      (generator, seed))                                                                          \
+    X(curandSetGeneratorOffset, (curandGenerator_t generator, unsigned long long offset),         \
+      (generator, offset))
+
+/* X(symbol, type of a number, parameters, arguments): fills an array. */
+#define RAND_FILLING(X)                                                                            \
+    X(curandGenerate, unsigned, (curandGenerator_t generator, unsigned *numbers, size_t count),    \
+      (generator, numbers, count))                                                                 \
+    X(curandGenerateLongLong, unsigned long long,                                                  \
+      (curandGenerator_t generator, unsigned long long *numbers, size_t count),                    \
+      (generator, numbers, count))                                                                 \
+    X(curandGenerateUniform, float, (curandGenerator_t generator, float *numbers, size_t count),   \
+      (generator, numbers, count))                                                                 \
+    X(curandGenerateUniformDouble, double,                                                         \
+      (curandGenerator_t generator, double *numbers, size_t count), (generator, numbers, count))   \
+    X(curandGenerateNormal, float,                                                                 \
+      (curandGenerator_t generator, float *numbers, size_t count, float mean, float deviation),    \
+      (generator, numbers, count, mean, deviation))                                                \
+    X(curandGenerateNormalDouble, double,                                                          \
+      (curandGenerator_t generator, double *numbers, size_t count, double mean, double deviation), \
+      (generator, numbers, count, mean, deviation))                                                \
+    X(curandGenerateLogNormal, float,                                                              \
+      (curandGenerator_t generator, float *numbers, size_t count, float mean, float deviation),    \
+      (generator, numbers, count, mean, deviation))                                                \
+    X(curandGenerateLogNormalDouble, double,                                                       \
+      (curandGenerator_t generator, double *numbers, size_t count, double mean, double deviation), \
+      (generator, numbers, count, mean, deviation))                                                \
+    X(curandGeneratePoisson, unsigned,                                                             \
+      (curandGenerator_t generator, unsigned *numbers, size_t count, double lambda),               \
+      (generator, numbers, count, lambda))
+
+/* X(symbol, parameters): the others. */
+#define RAND_OTHER(X)                                                        \
+    X(curandCreateGenerator, (curandGenerator_t * generator, unsigned type)) \
+    X(curandSetStream, (curandGenerator_t generator, CUstream stream))
+
+/* NCCL. */
+
+typedef struct ncclComm *ncclComm_t;
+typedef struct {
+    char internal[128];
+} ncclUniqueId;
+
+enum nccl_result { NCCL_SYSTEM_ERROR = 2, NCCL_INVALID_USAGE = 5 };
+
+/* X(symbol, parameters, arguments, ranks) */
+#define NCCL_CALLS(X)                                                                              \
+    X(ncclCommInitRank, (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank),                 \
+      (comm, ranks, id, rank), ranks)                                                              \
+    X(ncclCommInitRankConfig,                                                                      \
+      (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank, void *config),                     \
+      (comm, ranks, id, rank, config), ranks)                                                      \
+    X(ncclCommInitRankScalable,                                                                    \
+      (ncclComm_t * comm, int ranks, int rank, int ids, ncclUniqueId *list, void *config),         \
+      (comm, ranks, rank, ids, list, config), ranks)                                               \
+    X(ncclCommInitAll, (ncclComm_t * comms, int devices, const int *list), (comms, devices, list), \
+      devices)
 
 #endif
