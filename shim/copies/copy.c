@@ -14,7 +14,6 @@
 #include "shim/core/floor.h"
 #include "shim/core/iteration.h"
 #include "shim/core/operands.h"
-#include "shim/driver/handlers.h"
 #include "shim/driver/real.h"
 #include "shim/graph/graph.h"
 

@@ -9,7 +9,6 @@
 #include "shim/core/cut.h"
 #include "shim/core/iteration.h"
 #include "shim/core/operands.h"
-#include "shim/driver/handlers.h"
 #include "shim/driver/real.h"
 #include "shim/graph/graph.h"
 

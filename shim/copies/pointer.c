@@ -1,7 +1,6 @@
 /* What the driver would answer about the program's allocations if they were its own. */
 #include "shim/core/alloc.h"
 #include "shim/core/core.h"
-#include "shim/driver/handlers.h"
 #include "shim/driver/real.h"
 
 /* False: the address is not ours. */

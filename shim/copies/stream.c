@@ -6,7 +6,6 @@
 #include "shim/core/capture.h"
 #include "shim/core/core.h"
 #include "shim/core/iteration.h"
-#include "shim/driver/handlers.h"
 #include "shim/driver/real.h"
 
 #include <stdlib.h>

@@ -10,7 +10,6 @@
 #include "shim/core/cut.h"
 #include "shim/core/floor.h"
 #include "shim/core/iteration.h"
-#include "shim/driver/handlers.h"
 #include "shim/driver/log.h"
 #include "shim/driver/real.h"
 #include "shim/driver/settings.h"

@@ -1,7 +1,6 @@
 /* Events, and the calls with which captures begin, spread to other streams, and end. */
 #include "shim/core/capture.h"
 #include "shim/core/core.h"
-#include "shim/driver/handlers.h"
 #include "shim/driver/real.h"
 #include "shim/graph/graph.h"
 #include "shim/libraries/blas.h"

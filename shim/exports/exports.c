@@ -1,12 +1,11 @@
 /*
  * The functions that are exported under the driver's names. Each decides by its caller whether the
- * call is taken (handlers.h) or goes to the real driver as it is.
+ * call is taken (driver_calls.h) or goes to the real driver as it is.
  */
 #include "shim/core/core.h"
 #include "shim/core/outside.h"
 #include "shim/driver/caller.h"
 #include "shim/driver/driver.h"
-#include "shim/driver/handlers.h"
 #include "shim/driver/log.h"
 #include "shim/driver/real.h"
 #include "shim/driver/settings.h"

@@ -9,7 +9,6 @@
 #include "shim/core/code.h"
 #include "shim/core/core.h"
 #include "shim/core/iteration.h"
-#include "shim/driver/handlers.h"
 #include "shim/driver/log.h"
 #include "shim/driver/real.h"
 #include "shim/launch/launch.h"

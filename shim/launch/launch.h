@@ -1,7 +1,7 @@
 /*
  * A launch as the program asks for it.
  *
- * launch.c has our functions for the driver's launches (handlers.h). A launch gets its operands
+ * launch.c has our functions for the driver's launches (driver_calls.h). A launch gets its operands
  * there before its access begins: from its slice (reach_add) if the kernel is closed. Otherwise it
  * gets all allocations, or those of its parameters if the user vouches for them.
  */

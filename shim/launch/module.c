@@ -2,7 +2,6 @@
    own calls come first; only what it has accepted is noted. */
 #include "shim/core/code.h"
 #include "shim/core/core.h"
-#include "shim/driver/handlers.h"
 #include "shim/driver/log.h"
 #include "shim/driver/real.h"
 #include "shim/driver/settings.h"
