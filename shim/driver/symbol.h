@@ -9,6 +9,8 @@
 #ifndef CAPU_SHIM_SYMBOL_H
 #define CAPU_SHIM_SYMBOL_H
 
+#include "shim/driver/caller.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,6 +55,10 @@ void symbol_publish(const struct symbol_wrapper *wrappers, size_t count);
 void *symbol_resolve(struct symbol *symbol);
 void *symbol_judge(const struct symbol *symbol, const void *caller);
 int symbol_refuse(struct symbol *symbol);
+
+/* Whether a caller is refused what a symbol stands for, or of a wrapped one its other variants,
+   while memory is managed. Thread: any. */
+bool symbol_is_refused(enum caller caller, const struct symbol *symbol);
 
 /* Notes for the report what was refused: a function, or words; the text lives for ever. Thread:
  * any. */

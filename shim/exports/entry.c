@@ -15,7 +15,6 @@
 #include "shim/driver/real.h"
 #include "shim/driver/settings.h"
 #include "shim/driver/symbol.h"
-#include "shim/exports/judge.h"
 
 #include <string.h>
 
@@ -83,12 +82,12 @@ static void *replace(find_function find, enum caller caller, const char *name, i
             if (is_variant(find, symbol, found)) {
                 return wrappers[i].function;
             }
-            refusal = judge_refuses(caller, symbol) ? symbol->refusal : NULL;
+            refusal = symbol_is_refused(caller, symbol) ? symbol->refusal : NULL;
         }
     }
     for (size_t i = 0; i < symbol_count && refusal == NULL; i++) {
         if ((symbols[i].kind == SYMBOL_REFUSE || symbols[i].kind == SYMBOL_REFUSE_PROGRAM) &&
-            strcmp(symbols[i].base, name) == 0 && judge_refuses(caller, &symbols[i])) {
+            strcmp(symbols[i].base, name) == 0 && symbol_is_refused(caller, &symbols[i])) {
             refusal = symbols[i].refusal;
         }
     }

@@ -1,6 +1,4 @@
-/* Who is refused what, see judge.h. */
-#include "shim/exports/judge.h"
-
+/* Which callers are refused which functions, while memory is managed. */
 #include "shim/core/core.h"
 #include "shim/driver/driver_calls.h"
 #include "shim/driver/real.h"
@@ -33,7 +31,7 @@ static bool is_for_program(const char *name)
     return false;
 }
 
-bool judge_refuses(enum caller caller, const struct symbol *symbol)
+bool symbol_is_refused(enum caller caller, const struct symbol *symbol)
 {
     bool is_program = caller == CALLER_PROGRAM;
 
@@ -52,8 +50,9 @@ bool judge_refuses(enum caller caller, const struct symbol *symbol)
 void *symbol_judge(const struct symbol *symbol, const void *address)
 {
     enum caller caller = caller_of(address);
-    void *function =
-        core_takes(caller, false) && judge_refuses(caller, symbol) ? NULL : real_find(symbol->name);
+    void *function = core_takes(caller, false) && symbol_is_refused(caller, symbol)
+                         ? NULL
+                         : real_find(symbol->name);
 
     return function != NULL ? function : symbol->refusal;
 }

@@ -1,9 +1,10 @@
 /* What trampolines of symbols lead to: the look-up at a symbol's first call, and refusals. */
+#include "shim/driver/symbol.h"
+
 #include "shim/driver/driver.h"
 #include "shim/driver/log.h"
 #include "shim/driver/real.h"
 #include "shim/driver/settings.h"
-#include "shim/driver/symbol.h"
 
 #include <pthread.h>
 #include <string.h>
