@@ -1,11 +1,14 @@
 /*
- * The program's device code: what is known about each kernel. For the thread that has entered the
- * core. Entries are never removed: reports name kernels of code that is gone.
+ * The program's device code: what is known about each kernel, and the parameters that its launches
+ * pass. For the thread that has entered the core, except the parameters: thread any. Entries are
+ * never removed: reports name kernels of code that is gone.
  */
 #ifndef CAPU_SHIM_CODE_H
 #define CAPU_SHIM_CODE_H
 
 #include "interpose/flow/roles.h"
+
+#include <string.h>
 
 struct reach;
 
@@ -80,5 +83,40 @@ bool code_is_stale(const struct code_kernel *kernel);
 
 /* All kernels, by `next`, those seen last first. */
 struct code_kernel *code_kernels(void);
+
+/* A launch's parameters, in either of the two ways in which programs give them. */
+
+/* Borrowed from the caller of the launch. */
+struct parameters {
+    void **list;                /* one address per parameter, or NULL */
+    const unsigned char *bytes; /* the whole block, if there is no such array; or NULL */
+    size_t byte_count;
+};
+
+/* From what a launch was called with; either may be NULL. */
+struct parameters parameters_of(void **list, void **extra);
+
+enum { PARAMETERS_BYTES_MOST = 33024 }; /* of a block, and something that is added to it */
+
+/* Copies a parameter, or a part of one: nearly all are numbers and pointers. */
+static inline void parameters_copy(unsigned char *to, const void *from, size_t bytes)
+{
+    if (bytes == sizeof(uint64_t)) {
+        memcpy(to, from, sizeof(uint64_t));
+    } else if (bytes == sizeof(uint32_t)) {
+        memcpy(to, from, sizeof(uint32_t));
+    } else {
+        memcpy(to, from, bytes);
+    }
+}
+
+/* Copies all of them to a block, as the driver would. False: some are not there, or too many. */
+bool parameters_block(const struct parameters *parameters, const struct kernel *roles,
+                      unsigned char block[PARAMETERS_BYTES_MOST]);
+
+/* Visits the pointers that a word stands for: the one at its offset, or all of its parameter. Begin
+   with *offset 0. False: there are no more. */
+bool parameters_next(const unsigned char *block, const struct kernel *roles,
+                     const struct kernel_word *word, uint32_t *offset, uint64_t *pointer);
 
 #endif

@@ -84,4 +84,18 @@ void operands_add_allocation(struct operands *operands, uint64_t address, capu_r
 void operands_add_range(struct operands *operands, uint64_t address, uint64_t bytes,
                         capu_role role);
 
+/*
+ * The list of accesses and their operands that --operands asks for, see operands.c. Without it,
+ * nothing happens.
+ */
+
+/* What it says of operands; to be freed. NULL: nothing is listed, or no host memory. For the
+   thread that has entered the core. */
+char *operands_text(const capu_operand *operands, size_t count);
+
+/* Adds the line of an access or op that begins, with such a text, and the line of its end. Between
+   the two, none begins. Thread: any, entered or not. */
+void operands_write_begin(const char *name, const char *text);
+void operands_write_end(void);
+
 #endif

@@ -1,5 +1,5 @@
 /*
- * What NVTX's header and a library that it loads share, as far as it is used: see ranges.c. The
+ * What NVTX's header and a library that it loads share, as far as it is used: see iteration.c. The
  * numbers and layouts are NVTX's, which a test compares where its header is installed.
  */
 #ifndef CAPU_SHIM_RANGES_H

@@ -8,12 +8,10 @@
 #ifndef CAPU_SHIM_LAUNCH_H
 #define CAPU_SHIM_LAUNCH_H
 
-#include "shim/core/parameters.h"
+#include "shim/core/code.h"
 #include "shim/driver/driver.h"
 
 #include <stdbool.h>
-
-struct code_kernel;
 
 struct launch {
     uint32_t grid[3];

@@ -3,7 +3,6 @@
 
 #include "shim/core/capture.h"
 #include "shim/core/core.h"
-#include "shim/core/declare.h"
 #include "shim/driver/log.h"
 #include "shim/driver/real.h"
 #include "shim/driver/settings.h"
@@ -88,7 +87,7 @@ static CUresult launch(capu_stream stream, const struct repeatable *op)
         parameters[i] = (void *)(op->bytes + roles->parameters[i].offset);
     }
     if (op->has_text) {
-        declare_begin(op->kernel->name, (const char *)op->bytes + op->text_at);
+        operands_write_begin(op->kernel->name, (const char *)op->bytes + op->text_at);
     }
     if (core_is_host()) {
         result = launch_on_host(op, parameters);
@@ -98,7 +97,7 @@ static CUresult launch(capu_stream stream, const struct repeatable *op)
                                               op->shared_bytes, (CUstream)stream, parameters, NULL);
     }
     if (op->has_text) {
-        declare_end();
+        operands_write_end();
     }
     return result;
 }
@@ -132,7 +131,7 @@ static struct repeatable *make(CUfunction function, struct code_kernel *kernel,
                                size_t *bytes)
 {
     static unsigned char block[PARAMETERS_BYTES_MOST]; /* guarded by the core's lock */
-    char *text = declare_text(operands->list, operands->count);
+    char *text = operands_text(operands->list, operands->count);
     size_t text_bytes = text != NULL ? strlen(text) + 1 : 0;
     size_t parameter_bytes = kernel->roles->parameter_bytes;
     struct repeatable *op = NULL;
