@@ -6,8 +6,9 @@
  * A box that is large for the budget is copied in bands of rows, or of slices, each in an access of
  * its own.
  */
+#include "shim/copies/boxes.h"
+
 #include "shim/copies/copy.h"
-#include "shim/copies/rows.h"
 #include "shim/core/alloc.h"
 #include "shim/core/capture.h"
 #include "shim/core/code.h"
@@ -16,6 +17,64 @@
 #include "shim/core/operands.h"
 #include "shim/driver/real.h"
 #include "shim/graph/graph.h"
+
+/* The rows of a box. */
+
+uint64_t rows_bytes(const struct rows *rows)
+{
+    return (uint64_t)(rows->depth - 1) * rows->slice + (uint64_t)(rows->height - 1) * rows->pitch +
+           rows->width;
+}
+
+static uint64_t address_of_row(const struct rows *rows, size_t row)
+{
+    return rows->address + row / rows->height * rows->slice + row % rows->height * rows->pitch;
+}
+
+bool rows_next(const struct rows *rows, uint64_t gap, struct rows_cursor *cursor)
+{
+    size_t count = rows->height * rows->depth;
+    uint64_t end;
+
+    if (cursor->row == count) {
+        return false;
+    }
+    cursor->address = address_of_row(rows, cursor->row);
+    cursor->is_dense = true;
+    end = cursor->address + rows->width;
+    cursor->row++;
+    while (cursor->row < count) {
+        uint64_t next = address_of_row(rows, cursor->row);
+
+        if (next < end || next - end >= gap) {
+            break;
+        }
+        cursor->is_dense &= next == end;
+        end = next + rows->width;
+        cursor->row++;
+    }
+    cursor->bytes = end - cursor->address;
+    return true;
+}
+
+static size_t at_least_one(uint64_t bytes, uint64_t each, size_t most)
+{
+    uint64_t count = each > 0 ? bytes / each : most;
+
+    return count < 1 ? 1 : count < most ? (size_t)count : most;
+}
+
+size_t rows_slices_in(const struct rows *rows, uint64_t bytes)
+{
+    return at_least_one(bytes, rows->slice, rows->depth);
+}
+
+size_t rows_rows_in(const struct rows *rows, uint64_t bytes)
+{
+    return at_least_one(bytes, rows->pitch, rows->height);
+}
+
+/* Copies. */
 
 enum { BAND_SHARE = 8 }; /* of the budget: what an end of a band has at most */
 
@@ -30,7 +89,7 @@ struct box {
     struct rows to, from; /* where they are in linear memory */
 };
 
-static uint64_t address_of(unsigned type, const void *host, CUdeviceptr device)
+static uint64_t address_of_end(unsigned type, const void *host, CUdeviceptr device)
 {
     return type == MEMORY_HOST ? (uint64_t)(uintptr_t)host : device;
 }
@@ -44,11 +103,11 @@ static struct box box_of_flat(const struct copy_2d *copy)
     box.to = box.from = rows;
     box.to.pitch = copy->to_pitch;
     box.to.slice = copy->to_pitch * copy->height;
-    box.to.address = address_of(copy->to_type, copy->to_host, copy->to_device) +
+    box.to.address = address_of_end(copy->to_type, copy->to_host, copy->to_device) +
                      copy->to_y * copy->to_pitch + copy->to_x;
     box.from.pitch = copy->from_pitch;
     box.from.slice = copy->from_pitch * copy->height;
-    box.from.address = address_of(copy->from_type, copy->from_host, copy->from_device) +
+    box.from.address = address_of_end(copy->from_type, copy->from_host, copy->from_device) +
                        copy->from_y * copy->from_pitch + copy->from_x;
     return box;
 }
@@ -61,17 +120,17 @@ static struct box box_of_deep(const struct copy_3d *copy)
     box.to = box.from = rows;
     box.to.pitch = copy->to_pitch;
     box.to.slice = copy->to_pitch * copy->to_height;
-    box.to.address = address_of(copy->to_type, copy->to_host, copy->to_device) +
+    box.to.address = address_of_end(copy->to_type, copy->to_host, copy->to_device) +
                      copy->to_z * box.to.slice + copy->to_y * copy->to_pitch + copy->to_x;
     box.from.pitch = copy->from_pitch;
     box.from.slice = copy->from_pitch * copy->from_height;
-    box.from.address = address_of(copy->from_type, copy->from_host, copy->from_device) +
+    box.from.address = address_of_end(copy->from_type, copy->from_host, copy->from_device) +
                        copy->from_z * box.from.slice + copy->from_y * copy->from_pitch +
                        copy->from_x;
     return box;
 }
 
-static CUresult enqueue(const struct box *box, CUstream stream)
+static CUresult enqueue_box(const struct box *box, CUstream stream)
 {
     return box->is_flat ? real_calls()->cuMemcpy2DAsync_v2(&box->flat, core_stream(stream))
                         : real_calls()->cuMemcpy3DAsync_v2(&box->deep, core_stream(stream));
@@ -99,7 +158,7 @@ static struct box band_of(const struct box *box, size_t z, size_t depth, size_t 
 }
 
 /* The allocation that an end is in; NULL: it is not ours. Pre: entered. */
-static const struct allocation *find(unsigned type, const struct rows *rows)
+static const struct allocation *find_end(unsigned type, const struct rows *rows)
 {
     return type == MEMORY_DEVICE || type == MEMORY_UNIFIED ? alloc_find(rows->address) : NULL;
 }
@@ -112,7 +171,7 @@ static uint64_t page_bytes(void)
 /* Adds an end as operands if it is ours; else it may be a variable. Pre: entered. */
 static void add_end(struct operands *operands, unsigned type, const struct rows *rows, bool is_read)
 {
-    const struct allocation *allocation = find(type, rows);
+    const struct allocation *allocation = find_end(type, rows);
     struct rows_cursor range = {0};
 
     if (allocation == NULL) {
@@ -141,7 +200,7 @@ static CUresult copy_band(const struct box *band, CUstream stream)
     result = core_begin(&operands, name);
     operands_finish(&operands);
     if (result == DRIVER_SUCCESS) {
-        result = core_end(enqueue(band, stream), name);
+        result = core_end(enqueue_box(band, stream), name);
     }
     core_leave();
     return result;
@@ -152,7 +211,7 @@ static CUresult copy_band(const struct box *band, CUstream stream)
 static CUresult prepare_end(unsigned type, const struct rows *rows, size_t *slices,
                             size_t *row_count)
 {
-    const struct allocation *allocation = find(type, rows);
+    const struct allocation *allocation = find_end(type, rows);
     uint64_t most = core_full_budget() / BAND_SHARE;
     struct rows_cursor range = {0};
 
@@ -177,7 +236,7 @@ static CUresult prepare_end(unsigned type, const struct rows *rows, size_t *slic
     return DRIVER_SUCCESS;
 }
 
-static CUresult prepare(const struct box *box, size_t *slices, size_t *row_count)
+static CUresult prepare_box(const struct box *box, size_t *slices, size_t *row_count)
 {
     CUresult result = core_enter();
 
@@ -215,7 +274,7 @@ static CUresult copy_box(const struct box *box, CUstream stream)
     CUresult result = wait_before(box);
 
     if (result == DRIVER_SUCCESS) {
-        result = prepare(box, &slices, &row_count);
+        result = prepare_box(box, &slices, &row_count);
     }
     /* Bands of rows lie in one slice each. */
     slices = result == DRIVER_SUCCESS && row_count < box->to.height ? 1 : slices;

@@ -1,7 +1,7 @@
 /* Memsets: zeros are known to the library, which then needs no memory for them; others are the
    driver's own, inside accesses that write the rows. */
+#include "shim/copies/boxes.h"
 #include "shim/copies/copy.h"
-#include "shim/copies/rows.h"
 #include "shim/core/alloc.h"
 #include "shim/core/capture.h"
 #include "shim/core/code.h"

@@ -2,8 +2,8 @@
  * The bytes of a box: rows of `width` bytes, `pitch` bytes apart, in slices that are `slice` bytes
  * apart. What copies and memsets in two and three dimensions touch.
  */
-#ifndef CAPU_SHIM_ROWS_H
-#define CAPU_SHIM_ROWS_H
+#ifndef CAPU_SHIM_BOXES_H
+#define CAPU_SHIM_BOXES_H
 
 #include <stdbool.h>
 #include <stddef.h>
