@@ -1,17 +1,18 @@
 /*
- * Streams. All streams of the program stand for one, so their order is the order of the calls:
- * waiting for a stream waits for all work. The driver answers for that stream truthfully. Streams
- * that capture, and events, are in capture.c.
+ * Streams and events. All streams of the program stand for one, so their order is the order of the
+ * calls: waiting for a stream waits for all work. The driver answers for that stream truthfully.
+ * Streams that capture go to the driver as they are (shim/core/capture.h).
  */
 #include "shim/core/capture.h"
 #include "shim/core/core.h"
 #include "shim/core/iteration.h"
 #include "shim/driver/real.h"
+#include "shim/graph/graph.h"
 
 #include <stdlib.h>
 
 /* The driver's stream for a call. */
-static CUstream target(CUstream stream)
+static CUstream target_of(CUstream stream)
 {
     return capture_takes(stream) ? stream : core_stream(stream);
 }
@@ -19,7 +20,7 @@ static CUstream target(CUstream stream)
 CUresult on_cuStreamSynchronize(CUstream stream)
 {
     uint64_t begun = iteration_wait_begin();
-    CUresult result = real_calls()->cuStreamSynchronize(target(stream));
+    CUresult result = real_calls()->cuStreamSynchronize(target_of(stream));
 
     iteration_wait_end(begun);
     return result;
@@ -27,7 +28,7 @@ CUresult on_cuStreamSynchronize(CUstream stream)
 
 CUresult on_cuStreamQuery(CUstream stream)
 {
-    return real_calls()->cuStreamQuery(target(stream));
+    return real_calls()->cuStreamQuery(target_of(stream));
 }
 
 CUresult on_cuCtxSynchronize(void)
@@ -50,7 +51,7 @@ CUresult on_cuCtxSynchronize_v2(CUcontext context)
 
 CUresult on_cuLaunchHostFunc(CUstream stream, host_function function, void *argument)
 {
-    return real_calls()->cuLaunchHostFunc(target(stream), function, argument);
+    return real_calls()->cuLaunchHostFunc(target_of(stream), function, argument);
 }
 
 /* A callback is told its stream: the program's, not the one on which it ran. */
@@ -93,13 +94,88 @@ CUresult on_cuStreamAddCallback(CUstream stream, stream_callback function, void 
     return result;
 }
 
+/* Events, and the calls with which captures begin, spread to other streams, and end. */
+
+CUresult on_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
+{
+    bool takes = capture_takes(stream);
+    CUresult result =
+        real_calls()->cuEventRecordWithFlags(event, takes ? stream : core_stream(stream), flags);
+
+    /* An external record is a node: it happens when the graph runs. */
+    if (result == DRIVER_SUCCESS && !(takes && flags == EVENT_RECORD_EXTERNAL)) {
+        capture_note_event(event, takes);
+    }
+    return result;
+}
+
+CUresult on_cuEventRecord(CUevent event, CUstream stream)
+{
+    bool takes = capture_takes(stream);
+    CUresult result = real_calls()->cuEventRecord(event, takes ? stream : core_stream(stream));
+
+    if (result == DRIVER_SUCCESS) {
+        capture_note_event(event, takes);
+    }
+    return result;
+}
+
+/* A stream that waits for a captured event takes part in the capture from now on. */
+CUresult on_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+    bool takes = capture_has_event(event) || capture_takes(stream);
+    CUresult result =
+        real_calls()->cuStreamWaitEvent(takes ? stream : core_stream(stream), event, flags);
+
+    if (takes && result == DRIVER_SUCCESS) {
+        capture_changed();
+    }
+    return result;
+}
+
+/* With the lock: no call of the library is under way that the driver would refuse from now on. */
+CUresult on_cuStreamBeginCapture_v2(CUstream stream, int mode)
+{
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    result = real_calls()->cuStreamBeginCapture_v2(stream, mode);
+    if (result == DRIVER_SUCCESS) {
+        capture_count(1);
+    }
+    core_leave();
+    if (result == DRIVER_SUCCESS) {
+        capture_changed();
+    }
+    return result;
+}
+
+/* A failure may have ended the capture or not. */
+CUresult on_cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    bool was_capturing = capture_takes(stream);
+    CUresult result = real_calls()->cuStreamEndCapture(stream, graph);
+
+    if (result != DRIVER_SUCCESS && core_enter() == DRIVER_SUCCESS) {
+        graph_known_drop_all(); /* the graph may be gone, and its nodes' handles mean others */
+        core_leave();
+    }
+    if (was_capturing && !capture_has(stream)) {
+        capture_count(-1);
+        capture_changed();
+    }
+    return result;
+}
+
 /*
  * Calls about memory that is not ours: managed memory, arrays, resources of graphics. They go to
  * the driver, in the place where the program's other work goes: the library's stream, or one that
  * captures.
  */
 
-#define STREAM(stream) target(stream)
+#define STREAM(stream) target_of(stream)
 #define ON_STREAM(name, suffix, takers, parameters, arguments) \
     CUresult on_##name parameters                              \
     {                                                          \

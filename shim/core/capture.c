@@ -10,7 +10,8 @@
 static struct {
     unsigned count; /* captures that have begun and not ended; atomic */
     pthread_mutex_t lock;
-    struct table events; /* those that a capture recorded last; guarded by the lock */
+    struct table events;   /* those that a capture recorded last; guarded by the lock */
+    void (*changed)(void); /* see capture_on_change; constant once the library is loaded */
 } captures = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local bool is_relaxed;
@@ -107,4 +108,16 @@ bool capture_has_event(CUevent event)
 void capture_count(int change)
 {
     (void)__atomic_add_fetch(&captures.count, (unsigned)change, __ATOMIC_ACQ_REL);
+}
+
+void capture_on_change(void (*changed)(void))
+{
+    captures.changed = changed;
+}
+
+void capture_changed(void)
+{
+    if (captures.changed != NULL) {
+        captures.changed();
+    }
 }

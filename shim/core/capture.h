@@ -36,4 +36,10 @@ bool capture_has_event(CUevent event);
 /* Captures have begun (1) or ended (-1). */
 void capture_count(int change);
 
+/* Streams may capture now that did not, or the other way round. Thread: any, not entered. */
+void capture_changed(void);
+
+/* Sets what is called then. It is called once, while the library is loaded. */
+void capture_on_change(void (*changed)(void));
+
 #endif

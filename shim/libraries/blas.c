@@ -33,7 +33,7 @@ static void *find_function(const char *name)
     return function != NULL ? function : (void *)(uintptr_t)fail_missing;
 }
 
-static void fill(void)
+static void fill_calls(void)
 {
 #define FILL(name, parameters) calls.name = (cublasStatus_t(*) parameters)find_function(#name);
 #define FILL_WRAPPED(name, parameters, arguments) FILL(name, parameters)
@@ -47,7 +47,7 @@ const struct blas_calls *blas_calls(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    (void)pthread_once(&once, fill);
+    (void)pthread_once(&once, fill_calls);
     return &calls;
 }
 
@@ -66,7 +66,7 @@ static struct {
     size_t count, capacity;
 } handles;
 
-static struct handle *find(cublasHandle_t handle)
+static struct handle *find_handle(cublasHandle_t handle)
 {
     for (size_t i = 0; i < handles.count; i++) {
         if (handles.list[i].handle == handle) {
@@ -159,7 +159,7 @@ cublasStatus_t on_cublasDestroy_v2(cublasHandle_t handle)
     if (result != DRIVER_SUCCESS) {
         return blas_status(result);
     }
-    own = find(handle);
+    own = find_handle(handle);
     if (own != NULL) {
         *own = handles.list[--handles.count];
     }
@@ -170,15 +170,15 @@ cublasStatus_t on_cublasDestroy_v2(cublasHandle_t handle)
     return status;
 }
 
-static CUstream target(CUstream stream)
+static CUstream target_of(CUstream stream)
 {
     return capture_takes(stream) ? stream : core_stream(stream);
 }
 
 /* Setting a stream takes the program's workspace away, so it is given again. */
-static void follow(struct handle *own)
+static void follow_stream(struct handle *own)
 {
-    CUstream wanted = target(own->stream);
+    CUstream wanted = target_of(own->stream);
 
     if (wanted == own->now ||
         blas_calls()->cublasSetStream_v2(own->handle, wanted) != BLAS_SUCCESS) {
@@ -191,17 +191,23 @@ static void follow(struct handle *own)
     }
 }
 
-void blas_follow(void)
+/* Handles follow the streams that capture now, or no longer. */
+static void follow_all(void)
 {
     if (core_enter() != DRIVER_SUCCESS) {
         return;
     }
     core_guard_begin();
     for (size_t i = 0; i < handles.count; i++) {
-        follow(&handles.list[i]);
+        follow_stream(&handles.list[i]);
     }
     core_guard_end();
     core_leave();
+}
+
+__attribute__((constructor)) static void watch_captures(void)
+{
+    capture_on_change(follow_all);
 }
 
 cublasStatus_t on_cublasSetStream_v2(cublasHandle_t handle, CUstream stream)
@@ -212,15 +218,15 @@ cublasStatus_t on_cublasSetStream_v2(cublasHandle_t handle, CUstream stream)
     if (result != DRIVER_SUCCESS) {
         return blas_status(result);
     }
-    own = find(handle);
+    own = find_handle(handle);
     if (own != NULL) {
         own->stream = stream;
-        own->now = target(stream);
+        own->now = target_of(stream);
         own->workspace_bytes = 0; /* the library takes its own again */
     }
     core_guard_begin();
     /* Also for what it does to the workspace. */
-    result = blas_calls()->cublasSetStream_v2(handle, target(stream));
+    result = blas_calls()->cublasSetStream_v2(handle, target_of(stream));
     core_guard_end();
     core_leave();
     return result;
@@ -234,7 +240,7 @@ cublasStatus_t on_cublasGetStream_v2(cublasHandle_t handle, CUstream *stream)
     if (result != DRIVER_SUCCESS) {
         return blas_status(result);
     }
-    own = find(handle);
+    own = find_handle(handle);
     if (own != NULL && stream != NULL) {
         *stream = own->stream;
     }
@@ -255,7 +261,7 @@ cublasStatus_t on_cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, 
     core_guard_begin();
     status = blas_calls()->cublasSetWorkspace_v2(handle, workspace, bytes);
     core_guard_end();
-    own = find(handle);
+    own = find_handle(handle);
     if (status == BLAS_SUCCESS && own != NULL) {
         own->workspace = (uintptr_t)workspace;
         own->workspace_bytes = bytes;
@@ -296,7 +302,7 @@ bool blas_begin_on(struct blas_call *call, CUstream stream)
 
 bool blas_begin(struct blas_call *call, cublasHandle_t handle)
 {
-    const struct handle *own = call->status == BLAS_SUCCESS ? find(handle) : NULL;
+    const struct handle *own = call->status == BLAS_SUCCESS ? find_handle(handle) : NULL;
 
     if (own == NULL) {
         return blas_begin_on(call, core_stream(NULL));

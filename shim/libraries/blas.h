@@ -37,10 +37,6 @@ bool blas_begin_on(struct blas_call *call, CUstream stream);
 /* Ends the access and leaves the core. What the call returns: the library's answer, or an error. */
 cublasStatus_t blas_end(const struct blas_call *call, cublasStatus_t status);
 
-/* Streams may capture now that did not, or the other way round: handles follow them. Thread: any,
-   not entered. */
-void blas_follow(void);
-
 /* cuBLAS's error for one of the driver. */
 cublasStatus_t blas_status(CUresult result);
 
