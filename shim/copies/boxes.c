@@ -6,7 +6,6 @@
  * A box that is large for the budget is copied in bands of rows, or of slices, each in an access of
  * its own.
  */
-#include "shim/copies/boxes.h"
 
 #include "shim/copies/copy.h"
 #include "shim/core/alloc.h"

@@ -1,6 +1,5 @@
 /* Memsets: zeros are known to the library, which then needs no memory for them; others are the
    driver's own, inside accesses that write the rows. */
-#include "shim/copies/boxes.h"
 #include "shim/copies/copy.h"
 #include "shim/core/alloc.h"
 #include "shim/core/capture.h"

@@ -1,11 +1,13 @@
 /*
- * The functions that are exported under the driver's names. Each decides by its caller whether the
- * call is taken (driver_calls.h) or goes to the real driver as it is.
+ * The functions that are exported under the names of the driver, cuBLAS and NCCL. One of the driver
+ * decides by its caller whether the call is taken (driver_calls.h) or goes to the real driver as it
+ * is.
  */
 #include "shim/core/core.h"
 #include "shim/core/outside.h"
 #include "shim/driver/caller.h"
 #include "shim/driver/driver.h"
+#include "shim/driver/loader.h"
 #include "shim/driver/log.h"
 #include "shim/driver/real.h"
 #include "shim/driver/settings.h"
@@ -188,3 +190,38 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     }
 
 BLAS_WRAPPED(EXPORT_BLAS)
+
+/*
+ * The functions that are exported under the names of NCCL, in the same way: a communicator with
+ * other ranks is refused. Its kernels wait for those of other processes and devices, and read
+ * memory that their peers have mapped, which would have to stay where it is. A communicator of one
+ * rank is left alone: its calls are copies, or nothing.
+ */
+
+static int refuse_ranks(const char *name, int ranks)
+{
+    symbol_note_refusal("NCCL with more than one rank");
+    log_line("refused: %s with %d ranks, which programs cannot use under a budget "
+             "(docs/unmodified.md)",
+             name, ranks);
+    return NCCL_INVALID_USAGE;
+}
+
+static int fail_without_nccl(void)
+{
+    log_line("the program calls a function of NCCL, and no library that has it is loaded");
+    return NCCL_SYSTEM_ERROR;
+}
+
+#define EXPORT_NCCL(name, parameters, arguments, ranks)                               \
+    DRIVER_EXPORT int name parameters;                                                \
+    int name parameters                                                               \
+    {                                                                                 \
+        int(*function) parameters = (int(*) parameters)loader_next("libnccl", #name); \
+                                                                                      \
+        if ((ranks) > 1 && core_takes(CALLER_PROGRAM, false)) {                       \
+            return refuse_ranks(#name, (ranks));                                      \
+        }                                                                             \
+        return function != NULL ? function arguments : fail_without_nccl();           \
+    }
+NCCL_CALLS(EXPORT_NCCL)
