@@ -1,6 +1,7 @@
 /*
  * Allocations of the program: each becomes an allocation of the library, small ones, too. What
- * CUDA's libraries allocate for themselves is theirs. Guarded by the core's lock.
+ * CUDA's libraries allocate for themselves is theirs. Guarded by the core's lock. What the program
+ * asks about addresses is answered as the driver would if the allocations were its own.
  */
 #include "shim/core/alloc.h"
 
@@ -66,7 +67,7 @@ const struct allocation *alloc_list(size_t *count)
     return allocations.list;
 }
 
-static struct allocation *find(uint64_t address)
+static struct allocation *find_allocation(uint64_t address)
 {
     size_t after = count_up_to(address);
     struct allocation *allocation = after > 0 ? &allocations.list[after - 1] : NULL;
@@ -77,7 +78,7 @@ static struct allocation *find(uint64_t address)
 
 const struct allocation *alloc_find(uint64_t address)
 {
-    return find(address);
+    return find_allocation(address);
 }
 
 const struct allocation *alloc_find_pointer(uint64_t pointer)
@@ -101,7 +102,7 @@ static bool is_data(const struct allocation *allocation)
 
 void alloc_note_stored(uint64_t address)
 {
-    struct allocation *allocation = find(address);
+    struct allocation *allocation = find_allocation(address);
 
     if (allocation != NULL) {
         allocations.data_count -= is_data(allocation);
@@ -111,7 +112,7 @@ void alloc_note_stored(uint64_t address)
 
 const struct allocation *alloc_note_place(uint64_t address)
 {
-    struct allocation *allocation = find(address);
+    struct allocation *allocation = find_allocation(address);
 
     if (allocation != NULL && allocation->place_count < MANY_PLACES &&
         allocation->place != address - allocation->address) {
@@ -124,7 +125,7 @@ const struct allocation *alloc_note_place(uint64_t address)
 
 const struct allocation *alloc_find_data(uint64_t address)
 {
-    const struct allocation *allocation = alloc_has_data() ? find(address) : NULL;
+    const struct allocation *allocation = alloc_has_data() ? find_allocation(address) : NULL;
 
     return allocation != NULL && is_data(allocation) ? allocation : NULL;
 }
@@ -248,7 +249,7 @@ static bool is_too_much(size_t bytes)
     return true;
 }
 
-static CUresult take(size_t bytes, uint64_t *address)
+static CUresult take_allocation(size_t bytes, uint64_t *address)
 {
     struct allocation allocation = {.bytes = bytes};
     capu_status status;
@@ -291,7 +292,7 @@ static CUresult take(size_t bytes, uint64_t *address)
     return DRIVER_SUCCESS;
 }
 
-static CUresult give(const struct allocation *allocation)
+static CUresult give_allocation(const struct allocation *allocation)
 {
     size_t place = (size_t)(allocation - allocations.list);
     CUresult result;
@@ -323,7 +324,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes)
     }
     result = core_enter();
     if (result == DRIVER_SUCCESS) {
-        result = take(bytes, &taken);
+        result = take_allocation(bytes, &taken);
         core_leave();
     }
     if (result == DRIVER_SUCCESS) {
@@ -387,7 +388,7 @@ static CUresult free_own(CUdeviceptr address, bool *is_ours)
     } else if (allocation->address != address) {
         result = DRIVER_INVALID_VALUE;
     } else {
-        result = give(allocation);
+        result = give_allocation(allocation);
     }
     core_leave();
     return result;
@@ -472,7 +473,7 @@ CUresult on_cuDevicePrimaryCtxReset_v2(CUdevice device)
     }
     iteration_close(core_context());
     while (allocations.count > 0 && result == DRIVER_SUCCESS) {
-        result = give(&allocations.list[allocations.count - 1]);
+        result = give_allocation(&allocations.list[allocations.count - 1]);
     }
     code_reset();
     core_leave();
@@ -482,6 +483,134 @@ CUresult on_cuDevicePrimaryCtxReset_v2(CUdevice device)
 CUresult on_cuDevicePrimaryCtxReset(CUdevice device)
 {
     return on_cuDevicePrimaryCtxReset_v2(device);
+}
+
+/* What the driver would answer about the program's allocations if they were its own. */
+
+/* False: the address is not ours. */
+static bool find_own(CUdeviceptr address, struct allocation *found, CUresult *result)
+{
+    const struct allocation *allocation;
+
+    *result = core_enter();
+    if (*result != DRIVER_SUCCESS) {
+        return true;
+    }
+    allocation = alloc_find(address);
+    if (allocation != NULL) {
+        *found = *allocation;
+    }
+    core_leave();
+    return allocation != NULL;
+}
+
+CUresult on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address)
+{
+    struct allocation allocation;
+    CUresult result;
+
+    if (!find_own(address, &allocation, &result)) {
+        return real_calls()->cuMemGetAddressRange_v2(base, bytes, address);
+    }
+    if (result == DRIVER_SUCCESS) {
+        if (base != NULL) {
+            *base = allocation.address;
+        }
+        if (bytes != NULL) {
+            *bytes = allocation.bytes;
+        }
+    }
+    return result;
+}
+
+/* An allocation of the driver itself: what it says about that, it would say about ours, but for the
+   address and the size. It is never freed. */
+static CUresult take_sample(CUdeviceptr *address)
+{
+    static CUdeviceptr sample;
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    if (sample == 0) {
+        result = real_calls()->cuMemAlloc_v2(&sample, 1);
+    }
+    core_leave();
+    *address = sample;
+    return result;
+}
+
+/* Corrects what the driver has said about the sample. */
+static void correct_attribute(const struct allocation *allocation, unsigned attribute,
+                              CUdeviceptr address, void *value)
+{
+    if (attribute == POINTER_DEVICE) {
+        *(CUdeviceptr *)value = address;
+    } else if (attribute == POINTER_BUFFER_ID) {
+        *(unsigned long long *)value = allocation->id;
+    } else if (attribute == POINTER_RANGE_START) {
+        *(CUdeviceptr *)value = allocation->address;
+    } else if (attribute == POINTER_RANGE_SIZE) {
+        *(size_t *)value = allocation->bytes;
+    }
+}
+
+CUresult on_cuPointerGetAttribute(void *value, unsigned attribute, CUdeviceptr address)
+{
+    struct allocation allocation;
+    CUdeviceptr sample = 0;
+    CUresult result;
+
+    if (!find_own(address, &allocation, &result)) {
+        return real_calls()->cuPointerGetAttribute(value, attribute, address);
+    }
+    if (result == DRIVER_SUCCESS) {
+        result = take_sample(&sample);
+    }
+    if (result == DRIVER_SUCCESS) {
+        result = real_calls()->cuPointerGetAttribute(value, attribute, sample);
+    }
+    if (result == DRIVER_SUCCESS) {
+        correct_attribute(&allocation, attribute, address, value);
+    }
+    return result;
+}
+
+CUresult on_cuPointerGetAttributes(unsigned count, unsigned *attributes, void **values,
+                                   CUdeviceptr address)
+{
+    struct allocation allocation;
+    CUdeviceptr sample = 0;
+    CUresult result;
+
+    if (!find_own(address, &allocation, &result)) {
+        return real_calls()->cuPointerGetAttributes(count, attributes, values, address);
+    }
+    if (result == DRIVER_SUCCESS) {
+        result = take_sample(&sample);
+    }
+    if (result == DRIVER_SUCCESS) {
+        result = real_calls()->cuPointerGetAttributes(count, attributes, values, sample);
+    }
+    for (unsigned i = 0; result == DRIVER_SUCCESS && i < count; i++) {
+        correct_attribute(&allocation, attributes[i], address, values[i]);
+    }
+    return result;
+}
+
+CUresult on_cuPointerSetAttribute(const void *value, unsigned attribute, CUdeviceptr address)
+{
+    struct allocation allocation;
+    CUresult result;
+
+    if (!find_own(address, &allocation, &result)) {
+        return real_calls()->cuPointerSetAttribute(value, attribute, address);
+    }
+    /* Copies of the program's memory wait already where that could be noticed. */
+    return result != DRIVER_SUCCESS           ? result
+           : attribute == POINTER_SYNC_MEMOPS ? DRIVER_SUCCESS
+                                              : DRIVER_INVALID_VALUE;
 }
 
 /*

@@ -13,9 +13,9 @@ struct settings {
     uint32_t mode;          /* a capu_mode: CAPU_RUN_MODE "off", "passive" or "guided" */
     bool is_strict;         /* CAPU_RUN_STRICT=1 */
     bool compiles;          /* CAPU_RUN_JIT=1: PTX where machine code is of another architecture */
-    bool verifies;          /* CAPU_RUN_VERIFY=1, see verify.h */
+    bool verifies;          /* CAPU_RUN_VERIFY=1, see launch.h */
     bool trusts_parameters; /* CAPU_RUN_TRUST=1: the user vouches for open kernels' parameters */
-    bool recomputes;        /* CAPU_RUN_RECOMPUTE=1, see recompute.h */
+    bool recomputes;        /* CAPU_RUN_RECOMPUTE=1, see launch.h */
     uint64_t budget_bytes;  /* CAPU_RUN_BUDGET; 0: not given, or a share */
     double budget_share;    /* of the device's memory, if CAPU_RUN_BUDGET is a percentage; else 0 */
     uint64_t host_bytes;    /* CAPU_RUN_HOST_BUDGET; 0: not given */

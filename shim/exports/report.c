@@ -13,8 +13,8 @@
 #include "shim/driver/settings.h"
 #include "shim/driver/symbol.h"
 #include "shim/graph/graph.h"
+#include "shim/launch/launch.h"
 #include "shim/launch/reach.h"
-#include "shim/launch/verify.h"
 
 #include "base/printable.h"
 

@@ -15,8 +15,6 @@
 #include "shim/driver/settings.h"
 #include "shim/driver/symbol.h"
 #include "shim/launch/reach.h"
-#include "shim/launch/recompute.h"
-#include "shim/launch/verify.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -90,7 +88,7 @@ static bool add_trusted(CUfunction function, void *const *parameters, const unsi
 struct begun {
     struct code_kernel *kernel;
     bool is_run;        /* it was carried out here, and has no end */
-    bool is_watched;    /* see verify.h */
+    bool is_watched;    /* by verify.c */
     bool writes_wholes; /* tensors, which were not fetched */
 };
 

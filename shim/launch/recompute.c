@@ -1,5 +1,5 @@
-/* Launches that may be repeated, see recompute.h. */
-#include "shim/launch/recompute.h"
+/* Launches that may be repeated, see launch.h. */
+#include "shim/launch/launch.h"
 
 #include "shim/core/capture.h"
 #include "shim/core/core.h"

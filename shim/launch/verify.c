@@ -1,8 +1,8 @@
 /*
- * Watching launches, see verify.h. A kernel of our own makes a checksum of each piece of memory,
+ * Watching launches, see launch.h. A kernel of our own makes a checksum of each piece of memory,
  * before and after; a table of the driver's own memory says where the pieces are.
  */
-#include "shim/launch/verify.h"
+#include "shim/launch/launch.h"
 
 #include "shim/core/alloc.h"
 #include "shim/core/core.h"

@@ -6,8 +6,8 @@
 #include "shim/core/core.h"
 #include "shim/core/iteration.h"
 #include "shim/core/operands.h"
+#include "shim/launch/launch.h"
 #include "shim/launch/reach_parts.h"
-#include "shim/launch/recompute.h"
 #include "shim/libraries/blas.h"
 
 #include "interpose/flow/repeat.h"
