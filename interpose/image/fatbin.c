@@ -5,7 +5,17 @@
 #include "interpose/image/elf_file.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Both libraries are optional when this is built. */
+#ifdef INTERPOSE_LZ4
+#include <lz4.h>
+#endif
+#ifdef INTERPOSE_ZSTD
+#include <zstd.h>
+#endif
 
 #define MAGIC 0xba55ed50u
 
@@ -56,7 +66,7 @@ static bool is_for_linking(struct bytes header)
 }
 
 /* Moves to the next fat binary of the section. */
-static capu_status begin(struct fatbin_reader *reader, struct error_text *problem)
+static capu_status begin_fatbin(struct fatbin_reader *reader, struct error_text *problem)
 {
     struct bytes bytes = reader->bytes;
     uint64_t header;
@@ -98,7 +108,7 @@ capu_status fatbin_next(struct fatbin_reader *reader, struct image *image,
     uint64_t flags;
 
     while (reader->offset == reader->end) {
-        capu_status status = begin(reader, problem);
+        capu_status status = begin_fatbin(reader, problem);
 
         if (status != CAPU_OK) {
             return status;
@@ -137,6 +147,85 @@ capu_status fatbin_next(struct fatbin_reader *reader, struct image *image,
 cut_short:
     return error_text_set(problem, CAPU_BAD_FILE, "the image at byte %" PRIu64 " is cut short",
                           reader->offset);
+}
+
+/* Unpacking: LZ4 (CUDA 11 and 12) and zstd (since 12.8). */
+
+/* The most that an image may unpack to. Far more than any real one; a damaged size beyond it is
+   refused before memory is taken. */
+#define UNPACK_MOST_BYTES ((uint64_t)1 << 30)
+
+static capu_status unpack_lz4(struct bytes packed, unsigned char *out, size_t count,
+                              struct error_text *problem)
+{
+#ifdef INTERPOSE_LZ4
+    if (packed.count > INT_MAX || count > INT_MAX ||
+        LZ4_decompress_safe((const char *)packed.data, (char *)out, (int)packed.count,
+                            (int)count) != (int)count) {
+        return error_text_set(problem, CAPU_BAD_FILE, "damaged (lz4)");
+    }
+    return CAPU_OK;
+#else
+    (void)packed;
+    (void)out;
+    (void)count;
+    return error_text_set(
+        problem, CAPU_UNSUPPORTED,
+        "compressed with lz4, which this build cannot read: install liblz4-dev and "
+        "build again");
+#endif
+}
+
+static capu_status unpack_zstd(struct bytes packed, unsigned char *out, size_t count,
+                               struct error_text *problem)
+{
+#ifdef INTERPOSE_ZSTD
+    if (ZSTD_decompress(out, count, packed.data, packed.count) != count) {
+        return error_text_set(problem, CAPU_BAD_FILE, "damaged (zstd)");
+    }
+    return CAPU_OK;
+#else
+    (void)packed;
+    (void)out;
+    (void)count;
+    return error_text_set(problem, CAPU_UNSUPPORTED,
+                          "compressed with zstd, which this build cannot read: install libzstd-dev "
+                          "and build again");
+#endif
+}
+
+/* Stores in *out what `packed` unpacks to: exactly `count` bytes and a terminating 0. */
+static capu_status unpack(struct bytes packed, enum packing packing, uint64_t count,
+                          unsigned char **out, struct error_text *problem)
+{
+    unsigned char *unpacked;
+    capu_status status = CAPU_OK;
+
+    if (count > UNPACK_MOST_BYTES || (packing == PACKING_NONE && count > packed.count)) {
+        return error_text_set(problem, CAPU_BAD_FILE, "its size is damaged");
+    }
+    unpacked = malloc((size_t)count + 1);
+    if (unpacked == NULL) {
+        return error_text_set(problem, CAPU_NO_HOST_MEMORY, "no memory to unpack it");
+    }
+    switch (packing) {
+    case PACKING_NONE:
+        memcpy(unpacked, packed.data, (size_t)count);
+        break;
+    case PACKING_LZ4:
+        status = unpack_lz4(packed, unpacked, (size_t)count, problem);
+        break;
+    case PACKING_ZSTD:
+        status = unpack_zstd(packed, unpacked, (size_t)count, problem);
+        break;
+    }
+    if (status != CAPU_OK) {
+        free(unpacked);
+        return status;
+    }
+    unpacked[count] = '\0';
+    *out = unpacked;
+    return CAPU_OK;
 }
 
 capu_status fatbin_unpack(const struct image *image, unsigned char **out, size_t *count,

@@ -14,7 +14,8 @@
 #include "base/error_text.h"
 #include "capuchin/status.h"
 #include "interpose/image/bytes.h"
-#include "interpose/image/unpack.h"
+
+enum packing { PACKING_NONE, PACKING_LZ4, PACKING_ZSTD };
 
 enum image_kind { IMAGE_PTX, IMAGE_ELF, IMAGE_LTO, IMAGE_UNKNOWN };
 
@@ -45,7 +46,8 @@ capu_status fatbin_next(struct fatbin_reader *reader, struct image *image,
                         struct error_text *problem);
 
 /* The unpacked contents of an image, terminated by a 0 that does not count. The caller frees
- *out. Errors as those of unpack. */
+   *out. On failure *out is unchanged. Errors: BAD_FILE; UNSUPPORTED: built without the library that
+   is needed, `problem` names the package; NO_HOST_MEMORY. */
 capu_status fatbin_unpack(const struct image *image, unsigned char **out, size_t *count,
                           struct error_text *problem);
 

@@ -7,7 +7,7 @@
 #define CAPU_TESTS_UNIT_INTERPOSE_DEVICE_CODE_H
 
 #include "interpose/image/bytes.h"
-#include "interpose/image/unpack.h"
+#include "interpose/image/fatbin.h"
 
 struct buffer {
     unsigned char *data;
