@@ -3,7 +3,6 @@
 
 #include "interpose/flow/access.h"
 #include "interpose/flow/flow_parts.h"
-#include "interpose/flow/loops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -476,10 +475,10 @@ static void judge(struct flow *flow, const bool *is_awaited, bool *is_before, st
 /* Marks the loads that some loop may wait for. `marks` is as for one loop. */
 static capu_status check_loops(struct flow *flow, bool *marks, bool *awaited)
 {
-    struct loops loops;
+    struct ptx_loops loops;
     bool is_nested = false;
 
-    if (loops_begin(&flow->graph, &loops) != CAPU_OK) {
+    if (ptx_loops_begin(&flow->graph, &loops) != CAPU_OK) {
         return CAPU_NO_HOST_MEMORY;
     }
     do {
@@ -489,8 +488,8 @@ static capu_status check_loops(struct flow *flow, bool *marks, bool *awaited)
             }
         }
         is_nested = true;
-    } while (loops_open(&loops));
-    loops_end(&loops);
+    } while (ptx_loops_open(&loops));
+    ptx_loops_end(&loops);
     return CAPU_OK;
 }
 
