@@ -1,10 +1,367 @@
-/*
- * The PTX parser, see ptx.h: modules and the heads of functions.
- */
+/* The PTX parser, see ptx.h: modules, functions and their bodies. */
 #include "interpose/ptx/ptx_parser.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Of labels, for sorting and searching: by name, then by scope. */
+static int label_order(const void *left, const void *right)
+{
+    const struct ptx_label *one = left;
+    const struct ptx_label *other = right;
+    uint32_t length = one->name.length < other->name.length ? one->name.length : other->name.length;
+    int order = memcmp(one->name.text, other->name.text, length);
+
+    if (order == 0) {
+        order = (one->name.length > other->name.length) - (one->name.length < other->name.length);
+    }
+    return order != 0 ? order : (one->scope > other->scope) - (one->scope < other->scope);
+}
+
+/* Bodies of functions: instructions, labels and scopes. */
+
+/* The register that a name means here, the innermost declaration first. */
+static bool find_register(const struct parser *parser, struct span name, uint32_t *index)
+{
+    uint32_t digits = 0;
+    uint64_t number = 0;
+
+    while (digits < name.length && digits < 9 && name.text[name.length - 1 - digits] >= '0' &&
+           name.text[name.length - 1 - digits] <= '9') {
+        digits++;
+    }
+    for (uint32_t i = name.length - digits; i < name.length; i++) {
+        number = number * 10 + (uint64_t)(name.text[i] - '0');
+    }
+    for (size_t i = parser->declaration_count; i > 0; i--) {
+        const struct declaration *declaration = &parser->declarations[i - 1];
+
+        if (!declaration->is_range && span_is_same(declaration->name, name)) {
+            *index = declaration->first;
+            return true;
+        }
+        /* "%r1<5>" declares %r10 to %r14, so the split into name and number is not always here. */
+        if (declaration->is_range && declaration->name.length < name.length &&
+            declaration->name.length >= name.length - digits &&
+            memcmp(declaration->name.text, name.text, declaration->name.length) == 0) {
+            uint64_t rest = number;
+
+            if (declaration->name.length > name.length - digits) {
+                rest = 0;
+                for (uint32_t j = declaration->name.length; j < name.length; j++) {
+                    rest = rest * 10 + (uint64_t)(name.text[j] - '0');
+                }
+            }
+            if (rest < declaration->count) {
+                *index = declaration->first + (uint32_t)rest;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What a word means as an operand. */
+static void resolve_operand(const struct parser *parser, struct span word,
+                            struct ptx_operand *operand)
+{
+    const struct ptx_function *function = parser->function;
+
+    operand->name = word;
+    if (find_register(parser, word, &operand->index)) {
+        operand->kind = OPERAND_REGISTER;
+        return;
+    }
+    for (size_t i = function->local_count; i > 0; i--) {
+        if (span_is_same(function->locals[i - 1].name, word)) {
+            operand->kind = OPERAND_LOCAL;
+            operand->index = (uint32_t)(i - 1);
+            return;
+        }
+    }
+    for (size_t i = 0; i < function->parameter_count; i++) {
+        if (span_is_same(function->parameters[i].name, word)) {
+            operand->kind = OPERAND_PARAMETER;
+            operand->index = (uint32_t)i;
+            return;
+        }
+    }
+    if (parser_find_variable(parser->module, word, &operand->index)) {
+        operand->kind = OPERAND_VARIABLE;
+        return;
+    }
+    operand->kind =
+        word.text[0] == '%' || span_is(word, "WARP_SZ") ? OPERAND_SPECIAL : OPERAND_NAME;
+}
+
+/* A register, a number, or a name, each with what is added to it. False: none of these. */
+static bool parse_term(struct parser *parser, unsigned position, bool is_address, bool is_list)
+{
+    struct ptx_operand operand = {.kind = OPERAND_NUMBER,
+                                  .position = (uint16_t)position,
+                                  .is_address = is_address,
+                                  .is_list = is_list};
+    struct ptx_operand *added;
+    bool is_negative;
+
+    operand.is_negated = parser_take(parser, '!');
+    is_negative = parser_take(parser, '-');
+    if (parser->lex.token.kind == TOKEN_NUMBER) {
+        operand.number = ptx_number(parser->lex.token, is_negative);
+        operand.form = parser->lex.token.form;
+    } else if (parser->lex.token.kind == TOKEN_WORD && !is_negative) {
+        resolve_operand(parser, parser->lex.token.span, &operand);
+    } else {
+        return false;
+    }
+    parser_next(parser);
+    if (parser_is_sign(parser, '+') || parser_is_sign(parser, '-')) {
+        is_negative = parser_take(parser, '-');
+        (void)parser_take(parser, '+');
+        is_negative ^= parser_take(parser, '-');
+        if (parser->lex.token.kind != TOKEN_NUMBER) {
+            return false;
+        }
+        operand.number =
+            (int64_t)(is_negative ? 0 - parser->lex.token.number : parser->lex.token.number);
+        parser_next(parser);
+    }
+    added = PARSER_ADD(parser, parser->function, operand);
+    if (added != NULL) {
+        *added = operand;
+    }
+    return added != NULL;
+}
+
+/* Terms in brackets of some kind, which may be nested: "{a, b}", "[base+4, {x, y}]", "(a, b)". */
+static bool parse_group(struct parser *parser, unsigned position)
+{
+    char closing[DEPTH_MOST];
+    unsigned depth = 0;
+
+    do {
+        if (parser_is_sign(parser, '{') || parser_is_sign(parser, '[') ||
+            parser_is_sign(parser, '(')) {
+            if (depth == DEPTH_MOST) {
+                return false;
+            }
+            closing[depth++] = parser_is_sign(parser, '{')   ? '}'
+                               : parser_is_sign(parser, '[') ? ']'
+                                                             : ')';
+            parser_next(parser);
+        } else if (parser_is_sign(parser, closing[depth - 1])) {
+            depth--;
+            parser_next(parser);
+        } else if (!parser_take(parser, ',') &&
+                   !parse_term(parser, position, depth == 1 && closing[0] == ']',
+                               depth > 1 || closing[0] != ']')) {
+            return false;
+        }
+    } while (depth > 0 && !parser_is_end(parser));
+    return !parser_is_end(parser);
+}
+
+static bool parse_operand(struct parser *parser, unsigned position)
+{
+    struct ptx_function *function = parser->function;
+    size_t first = function->operand_count;
+
+    if (parser_is_sign(parser, '{') || parser_is_sign(parser, '[') || parser_is_sign(parser, '(')) {
+        if (!parse_group(parser, position)) {
+            return false;
+        }
+    } else if (!parse_term(parser, position, false, false)) {
+        return false;
+    }
+    if (parser_take(parser, '|')) {
+        if (!parse_term(parser, position, false, true) || function->operand_count <= first) {
+            return false;
+        }
+        function->operands[first].is_list = true;
+    }
+    return true;
+}
+
+/* An instruction, up to its semicolon. */
+static void parse_instruction(struct parser *parser)
+{
+    struct ptx_function *function = parser->function;
+    struct ptx_instruction instruction = {.predicate = PTX_NONE,
+                                          .scope = parser->scopes[parser->depth],
+                                          .line = parser->lex.line,
+                                          .operand_first = (uint32_t)function->operand_count};
+    struct ptx_instruction *added;
+    bool is_read = true;
+    unsigned position = 0;
+
+    if (parser_take(parser, '@')) {
+        instruction.is_negated = parser_take(parser, '!');
+        is_read = parser->lex.token.kind == TOKEN_WORD &&
+                  find_register(parser, parser->lex.token.span, &instruction.predicate);
+        parser_next(parser);
+    }
+    instruction.opcode = parser->lex.token.span;
+    if (parser->lex.token.kind != TOKEN_WORD) {
+        (void)parser_fail(parser, "an instruction was expected");
+        return;
+    }
+    parser_next(parser);
+    while (is_read && !parser_is_end(parser) && !parser_is_sign(parser, ';')) {
+        is_read = parse_operand(parser, position++);
+        if (is_read && !parser_take(parser, ',')) {
+            is_read = parser_is_sign(parser, ';');
+        }
+    }
+    if (is_read) {
+        instruction.effect = ptx_opcode_effect(instruction.opcode);
+    } else {
+        function->operand_count = instruction.operand_first;
+        instruction.effect = EFFECT_UNKNOWN;
+    }
+    instruction.operand_count = (uint32_t)function->operand_count - instruction.operand_first;
+    parser_skip_statement(parser);
+    added = PARSER_ADD(parser, function, instruction);
+    if (added != NULL) {
+        *added = instruction;
+    }
+}
+
+static void begin_scope(struct parser *parser)
+{
+    struct ptx_function *function = parser->function;
+    uint32_t parent = parser->scopes[parser->depth];
+    uint32_t *added;
+
+    if (parser->depth + 1 == DEPTH_MOST) {
+        (void)parser_fail(parser, "braces nested too deeply");
+        return;
+    }
+    added = parser_add(parser, &function->scope_parents, &function->scope_count,
+                       &function->scope_capacity, sizeof(*added));
+    if (added == NULL) {
+        return;
+    }
+    *added = parent;
+    parser->depth++;
+    parser->scopes[parser->depth] = (uint32_t)(function->scope_count - 1);
+    parser->visible[parser->depth] = parser->declaration_count;
+}
+
+static void end_scope(struct parser *parser)
+{
+    parser->declaration_count = parser->visible[parser->depth];
+    parser->depth--;
+}
+
+/* ".branchtargets a, b;" after its label. */
+static void parse_targets(struct parser *parser)
+{
+    struct ptx_function *function = parser->function;
+    struct ptx_label *label =
+        parser->pending_label == PTX_NONE ? NULL : &function->labels[parser->pending_label];
+    uint32_t first = (uint32_t)function->operand_count;
+
+    parser_next(parser);
+    while (!parser_is_end(parser) && parser->lex.token.kind == TOKEN_WORD) {
+        if (!parse_term(parser, 0, false, true)) {
+            break;
+        }
+        (void)parser_take(parser, ',');
+    }
+    if (label != NULL) {
+        label->target_first = first;
+        label->target_count = (uint32_t)function->operand_count - first;
+    }
+    parser_skip_statement(parser);
+}
+
+/* A statement that begins with a word: a directive, a label or an instruction. */
+static void parse_word(struct parser *parser)
+{
+    struct span word = parser->lex.token.span;
+    enum ptx_space space;
+
+    if (word.text[0] != '.') {
+        struct ptx_lex saved = parser->lex;
+        struct ptx_label *label;
+
+        parser_next(parser);
+        if (!parser_is_sign(parser, ':')) {
+            parser->lex = saved;
+            parse_instruction(parser);
+            return;
+        }
+        parser_next(parser);
+        label = PARSER_ADD(parser, parser->function, label);
+        if (label != NULL) {
+            *label =
+                (struct ptx_label){.name = word,
+                                   .scope = parser->scopes[parser->depth],
+                                   .instruction = (uint32_t)parser->function->instruction_count};
+            parser->pending_label = (uint32_t)(parser->function->label_count - 1);
+        }
+        return;
+    }
+    if (parser_is_word(parser, ".reg")) {
+        parser_read_registers(parser);
+    } else if (parser_is_word(parser, ".loc") || parser_is_word(parser, ".file")) {
+        ptx_lex_skip_line(&parser->lex);
+    } else if (parser_is_word(parser, ".branchtargets")) {
+        parse_targets(parser);
+    } else if (parser_space_of(word, &space)) {
+        parser_read_variables(parser, space);
+    } else {
+        parser_skip_statement(parser);
+    }
+}
+
+/* The body of a function, after its opening brace. */
+/* The body of a function, after its opening brace. */
+static void parse_body(struct parser *parser)
+{
+    struct ptx_function *function = parser->function;
+    uint32_t *root = parser_add(parser, &function->scope_parents, &function->scope_count,
+                                &function->scope_capacity, sizeof(*root));
+
+    if (root == NULL) {
+        return;
+    }
+    parser->depth = 0;
+    parser->scopes[0] = 0;
+    parser->declaration_count = 0;
+    parser->pending_label = PTX_NONE;
+    while (!parser_is_end(parser)) {
+        uint32_t label = parser->pending_label;
+
+        if (parser_is_sign(parser, '}') && parser->depth == 0) {
+            break;
+        }
+        if (parser_take(parser, '{')) {
+            begin_scope(parser);
+        } else if (parser_take(parser, '}')) {
+            end_scope(parser);
+        } else if (parser_take(parser, ';')) {
+            continue;
+        } else if (parser->lex.token.kind == TOKEN_WORD) {
+            parse_word(parser);
+        } else if (parser_is_sign(parser, '@')) {
+            parse_instruction(parser);
+        } else {
+            (void)parser_fail(parser, "a statement was expected");
+        }
+        if (parser->pending_label == label) {
+            parser->pending_label = PTX_NONE;
+        }
+    }
+    if (!parser_take(parser, '}')) {
+        (void)parser_fail(parser, "the function does not end");
+    }
+    if (function->label_count > 0) {
+        qsort(function->labels, function->label_count, sizeof(*function->labels), label_order);
+    }
+}
+
+/* Modules and the heads of functions. */
 
 /* ".maxntid 256, 1, 1" and other directives before a body. */
 static void parse_limits(struct parser *parser, struct ptx_function *function)
@@ -64,7 +421,7 @@ static void parse_function(struct parser *parser)
     parse_limits(parser, function);
     if (parser_take(parser, '{')) {
         function->has_body = true;
-        parser_read_body(parser);
+        parse_body(parser);
     } else {
         (void)parser_take(parser, ';');
     }
@@ -227,10 +584,10 @@ const struct ptx_label *ptx_label(const struct ptx_function *function, struct sp
     }
     for (;;) {
         struct ptx_label key = {.name = name, .scope = scope};
-        const struct ptx_label *label = function->label_count == 0
-                                            ? NULL
-                                            : bsearch(&key, function->labels, function->label_count,
-                                                      sizeof(key), parser_label_order);
+        const struct ptx_label *label =
+            function->label_count == 0
+                ? NULL
+                : bsearch(&key, function->labels, function->label_count, sizeof(key), label_order);
 
         if (label != NULL || scope == 0) {
             return label;

@@ -55,9 +55,6 @@ void *parser_add(struct parser *parser, void *array, size_t *count, size_t *capa
     parser_add(parser, &(owner)->name##s, &(owner)->name##_count, &(owner)->name##_capacity, \
                sizeof(*(owner)->name##s))
 
-/* Of labels, for sorting and searching: by name, then by scope. */
-int parser_label_order(const void *left, const void *right);
-
 /* Skips to after the semicolon that ends a statement, or to a brace that ends a body. */
 void parser_skip_statement(struct parser *parser);
 
@@ -91,7 +88,7 @@ static inline bool parser_take(struct parser *parser, char sign)
     return true;
 }
 
-/* ptx_declare.c */
+/* Declarations. */
 
 bool parser_find_variable(const struct ptx_module *module, struct span name, uint32_t *index);
 /* The space that a directive names. */
@@ -101,10 +98,5 @@ void parser_read_variables(struct parser *parser, enum ptx_space space);
 /* After the parenthesis that opens them, to after the one that closes them. */
 void parser_read_parameters(struct parser *parser, struct ptx_function *function);
 void parser_read_registers(struct parser *parser);
-
-/* ptx_body.c */
-
-/* The body of a function, after its opening brace. */
-void parser_read_body(struct parser *parser);
 
 #endif
