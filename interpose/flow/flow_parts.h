@@ -7,7 +7,9 @@
 /* Beyond these, an analysis would take minutes; no real kernel comes near. */
 #define FLOW_BITS_MOST ((uint64_t)1 << 31)
 
-/* flow_values.c. Values: `to` or `value` grows; true: it did. */
+/* flow_transfer.c */
+
+/* Values: `to` or `value` grows; true: it did. */
 
 bool flow_join_set(const struct flow *flow, uint64_t *to, const uint64_t *from);
 bool flow_join(const struct flow *flow, struct flow_value *to, const struct flow_value *from);
@@ -27,9 +29,7 @@ void flow_read_operand(const struct flow *flow, const struct ptx_operand *operan
 void flow_depend_on(const struct flow *flow, const struct ptx_instruction *instruction,
                     unsigned position, struct flow_value *value, struct flow_value *scratch);
 
-/* flow_transfer.c */
-
-/* `value` is the result and starts empty; `operand` is for use within. */
+/* Instructions. `value` is the result and starts empty; `operand` is for use within. */
 struct flow_transfer {
     struct flow *flow;
     const struct ptx_instruction *instruction;

@@ -1,7 +1,200 @@
-/* The data flow of single instructions, see flow.h: what a result is made of. */
+/* The data flow of single instructions, see flow.h: values, and what a result is made of. */
 #include "interpose/flow/flow_parts.h"
 
 #include <string.h>
+
+/* Values: sets and their unions. */
+
+bool flow_is_empty(const struct flow *flow, const uint64_t *set)
+{
+    for (size_t i = 0; i < flow->set_words; i++) {
+        if (set[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool flow_is_grid(const struct flow *flow, const struct flow_value *address)
+{
+    return (address->flags & FLOW_DEPENDENCE & ~(uint32_t)FLOW_ID) == FLOW_GRID &&
+           (address->flags & FLOW_AT) == 0 && flow_is_empty(flow, address->bases) &&
+           flow_is_empty(flow, address->uses);
+}
+
+static bool join_words(size_t count, uint64_t *to, const uint64_t *from)
+{
+    uint64_t added = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        added |= from[i] & ~to[i];
+        to[i] |= from[i];
+    }
+    return added != 0;
+}
+
+bool flow_join_set(const struct flow *flow, uint64_t *to, const uint64_t *from)
+{
+    return join_words(flow->set_words, to, from);
+}
+
+bool flow_join(const struct flow *flow, struct flow_value *to, const struct flow_value *from)
+{
+    uint32_t flags = to->flags | from->flags;
+    bool has_grown = flags != to->flags;
+
+    to->flags = flags;
+    has_grown |= flow_join_set(flow, to->bases, from->bases);
+    has_grown |= flow_join_set(flow, to->uses, from->uses);
+    has_grown |= join_words(flow->choice_words, to->choices, from->choices);
+    return has_grown;
+}
+
+bool flow_join_dependence(const struct flow *flow, struct flow_value *to,
+                          const struct flow_value *from)
+{
+    uint32_t flags = to->flags | (from->flags & FLOW_DEPENDENCE);
+    bool has_grown = flags != to->flags;
+
+    to->flags = flags;
+    has_grown |= flow_join_set(flow, to->uses, from->uses);
+    has_grown |= flow_join_set(flow, to->uses, from->bases);
+    has_grown |= join_words(flow->choice_words, to->choices, from->choices);
+    return has_grown;
+}
+
+void flow_clear(const struct flow *flow, struct flow_value *value)
+{
+    value->flags = 0;
+    memset(value->bases, 0, flow->set_words * sizeof(*value->bases));
+    memset(value->uses, 0, flow->set_words * sizeof(*value->uses));
+    memset(value->choices, 0, flow->choice_words * sizeof(*value->choices));
+}
+
+void flow_forget_bases(const struct flow *flow, struct flow_value *value)
+{
+    (void)flow_join_set(flow, value->uses, value->bases);
+    memset(value->bases, 0, flow->set_words * sizeof(*value->bases));
+    value->flags = (value->flags & FLOW_DEPENDENCE) | FLOW_BASELESS;
+}
+
+struct flow_value *flow_extra(struct flow *flow, size_t which)
+{
+    return &flow->values[flow->function->register_count + which];
+}
+
+void flow_set_base(const struct flow *flow, struct flow_value *value, struct flow_slot slot)
+{
+    size_t index;
+
+    if (flow_find_slot(flow, &slot, &index)) {
+        value->bases[index / 64] |= (uint64_t)1 << index % 64;
+    }
+}
+
+/* Operands. */
+
+bool flow_starts_with(struct span name, const char *text)
+{
+    size_t length = strlen(text);
+
+    return name.length >= length && memcmp(name.text, text, length) == 0;
+}
+
+/* Everything else may differ from launch to launch. */
+static uint32_t special_flags(struct span name)
+{
+    static const char *const ids[] = {"%tid",           "%ntid",       "%ctaid",
+                                      "%nctaid",        "%laneid",     "%lanemask",
+                                      "%cluster",       "%nclusterid", "%is_explicit_cluster",
+                                      "%dynamic_smem",  "%total_smem", "%aggr_smem",
+                                      "%reserved_smem", "WARP_SZ"};
+
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        if (flow_starts_with(name, ids[i])) {
+            return FLOW_ID | FLOW_BASELESS;
+        }
+    }
+    /* The two halves of one address. */
+    if (span_is(name, "%envreg1") || span_is(name, "%envreg2")) {
+        return FLOW_GRID | FLOW_BASELESS;
+    }
+    return FLOW_CLOCK | FLOW_BASELESS;
+}
+
+static uint32_t place_flags(enum ptx_space space)
+{
+    switch (space) {
+    case SPACE_GLOBAL:
+        return FLOW_AT_VARIABLE;
+    case SPACE_CONST:
+        return FLOW_AT_CONST;
+    case SPACE_SHARED:
+        return FLOW_AT_SHARED;
+    case SPACE_LOCAL:
+        return FLOW_AT_LOCAL;
+    case SPACE_PARAM:
+    case SPACE_GENERIC:
+        break;
+    }
+    return FLOW_AT_PARAMETER; /* of a call: what is loaded from there comes from a call */
+}
+
+/* Adds an operand's value. */
+void flow_read_operand(const struct flow *flow, const struct ptx_operand *operand,
+                       struct flow_value *value)
+{
+    switch (operand->kind) {
+    case OPERAND_REGISTER:
+        (void)flow_join(flow, value, &flow->values[operand->index]);
+        break;
+    case OPERAND_NUMBER:
+        value->flags |= FLOW_BASELESS;
+        break;
+    case OPERAND_PARAMETER:
+        value->flags |= FLOW_AT_PARAMETER;
+        flow_set_base(flow, value, (struct flow_slot){FLOW_PLACE, operand->index, 0, 0});
+        break;
+    case OPERAND_LOCAL:
+        value->flags |= place_flags(flow->function->locals[operand->index].space);
+        break;
+    case OPERAND_VARIABLE:
+        value->flags |= place_flags(flow->module->variables[operand->index].space);
+        break;
+    case OPERAND_SPECIAL:
+        value->flags |= special_flags(operand->name);
+        break;
+    case OPERAND_NAME:
+        value->flags |= FLOW_OPCODE | FLOW_BASELESS;
+        break;
+    }
+}
+
+const struct flow_value *flow_operand(struct flow *flow, const struct ptx_operand *operand)
+{
+    struct flow_value *scratch = flow_extra(flow, FLOW_SCRATCH);
+
+    flow_clear(flow, scratch);
+    flow_read_operand(flow, operand, scratch);
+    return scratch;
+}
+
+/* Adds to `value` what all operands at a position depend on. */
+void flow_depend_on(const struct flow *flow, const struct ptx_instruction *instruction,
+                    unsigned position, struct flow_value *value, struct flow_value *operand_value)
+{
+    const struct ptx_operand *operands = flow->function->operands + instruction->operand_first;
+
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        if (operands[i].position == position) {
+            flow_clear(flow, operand_value);
+            flow_read_operand(flow, &operands[i], operand_value);
+            (void)flow_join_dependence(flow, value, operand_value);
+        }
+    }
+}
+
+/* Instructions. */
 
 static const struct ptx_operand *operand_at(const struct flow_transfer *transfer, unsigned position)
 {
@@ -36,7 +229,7 @@ static void depend_from(struct flow_transfer *transfer, unsigned position)
 }
 
 /* One of positions 1 to `last`, whole. Zero is no address, and a null pointer any. */
-static void choose(struct flow_transfer *transfer, unsigned last)
+static void choose_operand(struct flow_transfer *transfer, unsigned last)
 {
     const struct ptx_operand *operands =
         transfer->flow->function->operands + transfer->instruction->operand_first;
@@ -163,7 +356,7 @@ static bool is_ordered(struct span opcode)
            span_has_part(opcode, "relaxed") || span_has_part(opcode, "mmio");
 }
 
-static void load(struct flow_transfer *transfer, unsigned element)
+static void load_element(struct flow_transfer *transfer, unsigned element)
 {
     struct flow *flow = transfer->flow;
     const struct ptx_operand *address = operand_at(transfer, 1);
@@ -207,21 +400,21 @@ static void load(struct flow_transfer *transfer, unsigned element)
 }
 
 /* Computes the value of element `element` of the result. */
-static void compute(struct flow_transfer *transfer, unsigned element)
+static void compute_value(struct flow_transfer *transfer, unsigned element)
 {
     struct flow_value *value = &transfer->value;
 
     switch (transfer->instruction->effect) {
     case EFFECT_CHOOSE:
         /* The second operand of mapa is a block, in whose shared memory the address is. */
-        choose(transfer, flow_starts_with(transfer->instruction->opcode, "mapa.") ? 1 : 2);
+        choose_operand(transfer, flow_starts_with(transfer->instruction->opcode, "mapa.") ? 1 : 2);
         if (flow_starts_with(transfer->instruction->opcode, "cvta.shared")) {
             /* The source can be 32 bits wide, which are no address otherwise. */
             value->flags = (value->flags & ~(uint32_t)FLOW_BASELESS) | FLOW_AT_SHARED;
         }
         break;
     case EFFECT_CONVERT:
-        choose(transfer, 1);
+        choose_operand(transfer, 1);
         break;
     case EFFECT_ADD:
         if (!is_small_mask(transfer)) {
@@ -232,7 +425,7 @@ static void compute(struct flow_transfer *transfer, unsigned element)
         value->flags |= FLOW_BASELESS;
         break;
     case EFFECT_SUBTRACT:
-        choose(transfer, 1);
+        choose_operand(transfer, 1);
         break;
     case EFFECT_MULTIPLY_ADD:
         flow_depend_on(transfer->flow, transfer->instruction, 1, value, &transfer->operand);
@@ -250,7 +443,7 @@ static void compute(struct flow_transfer *transfer, unsigned element)
         value->flags |= FLOW_EXCHANGE | FLOW_BASELESS;
         break;
     case EFFECT_LOAD:
-        load(transfer, element);
+        load_element(transfer, element);
         break;
     case EFFECT_ATOMIC:
         value->flags |= FLOW_ATOMIC | FLOW_BASELESS;
@@ -301,7 +494,7 @@ bool flow_depend_on_branch(const struct flow *flow, uint32_t block, struct flow_
 }
 
 /* Adds the value to a register. True: it grew. */
-static bool define(struct flow_transfer *transfer, uint32_t index)
+static bool define_register(struct flow_transfer *transfer, uint32_t index)
 {
     struct flow *flow = transfer->flow;
     const struct ptx_instruction *instruction = transfer->instruction;
@@ -356,7 +549,7 @@ static bool store_own(struct flow_transfer *transfer, const struct ptx_operand *
     return *is_lost != was_lost;
 }
 
-static bool store(struct flow_transfer *transfer)
+static bool store_value(struct flow_transfer *transfer)
 {
     struct flow *flow = transfer->flow;
     const struct ptx_instruction *instruction = transfer->instruction;
@@ -410,7 +603,7 @@ bool flow_walk_instruction(struct flow_transfer *transfer)
     unsigned element = 0;
 
     if (instruction->effect == EFFECT_STORE) {
-        return store(transfer);
+        return store_value(transfer);
     }
     has_grown = store_unseen(transfer);
     if (!flow_has_result(instruction->effect)) {
@@ -420,8 +613,8 @@ bool flow_walk_instruction(struct flow_transfer *transfer)
         if (!operands[i].is_address) {
             if (operands[i].kind == OPERAND_REGISTER) {
                 flow_clear(flow, &transfer->value);
-                compute(transfer, element);
-                has_grown |= define(transfer, operands[i].index);
+                compute_value(transfer, element);
+                has_grown |= define_register(transfer, operands[i].index);
             }
             element++;
         }
