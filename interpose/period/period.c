@@ -8,6 +8,7 @@
  */
 #include "interpose/period/period.h"
 
+#include "base/array.h"
 #include "interpose/period/history.h"
 
 #include <stdlib.h>
@@ -381,4 +382,40 @@ struct period_state period_state(const struct period *period)
         state.events = period->length;
     }
     return state;
+}
+
+/* Ordinals. */
+
+void ordinals_finish(struct ordinals *ordinals)
+{
+    free(ordinals->taken);
+    *ordinals = (struct ordinals){0};
+}
+
+bool ordinals_take(struct ordinals *ordinals, uint64_t *number)
+{
+    unsigned bit;
+
+    while (ordinals->first < ordinals->count && ordinals->taken[ordinals->first] == UINT64_MAX) {
+        ordinals->first++;
+    }
+    if (ordinals->first == ordinals->count) {
+        if (!array_reserve(&ordinals->taken, &ordinals->capacity, ordinals->count + 1,
+                           sizeof(ordinals->taken[0]))) {
+            return false;
+        }
+        ordinals->taken[ordinals->count++] = 0;
+    }
+    bit = (unsigned)__builtin_ctzll(~ordinals->taken[ordinals->first]);
+    ordinals->taken[ordinals->first] |= UINT64_C(1) << bit;
+    *number = ordinals->first * 64 + bit;
+    return true;
+}
+
+void ordinals_give(struct ordinals *ordinals, uint64_t number)
+{
+    size_t word = (size_t)(number / 64);
+
+    ordinals->taken[word] &= ~(UINT64_C(1) << number % 64);
+    ordinals->first = word < ordinals->first ? word : ordinals->first;
 }

@@ -145,11 +145,9 @@ capu_status slice_write(struct slicer *slicer, const struct slice_form *form, ch
 void slice_write_guard(const struct slice_writer *writer,
                        const struct ptx_instruction *instruction);
 
-/* slice_range.c */
+/* slice_forms.c */
 
 extern const struct slice_form slice_range_form;
-
-/* slice_cover.c */
 
 /* Writes slice->cover, if there is something that it could find. Overwrites slicer->all. Pre: the
    reports are there. Errors: NO_HOST_MEMORY. */

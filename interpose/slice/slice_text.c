@@ -1,7 +1,7 @@
 /*
  * Slices as PTX, see slice.h. Blocks keep their order, and get a label each. Registers are declared
  * by size, and named by number, so that scopes do not matter. What happens at an access, and at the
- * end of a thread, is the matter of the form: slice_range.c, slice_cover.c.
+ * end of a thread, is the matter of the form: slice_forms.c.
  *
  * Where a slice takes both ways of a branch, it counts the rounds of loops. After ROUNDS_MOST of
  * them the thread gives up.

@@ -17,7 +17,7 @@
 #include "shim/driver/symbol.h"
 
 #include "base/array.h"
-#include "interpose/period/ordinals.h"
+#include "interpose/period/period.h"
 #include "runtime/api/describe.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* Numbers for allocations: always the lowest that is free. */
-#include "interpose/period/ordinals.h"
+#include "interpose/period/period.h"
 
 #include "tests/support/suite.h"
 
