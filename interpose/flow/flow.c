@@ -36,7 +36,7 @@ static void place_sets(const struct flow *flow, struct flow_value *value, uint64
     value->choices = sets + 2 * flow->set_words;
 }
 
-static capu_status walk(struct flow *flow)
+static capu_status walk_function(struct flow *flow)
 {
     struct flow_transfer transfer = {.flow = flow};
     size_t words = 2 * flow->set_words + flow->choice_words;
@@ -109,7 +109,7 @@ capu_status flow_build(const struct ptx_module *module, const struct ptx_functio
         status = flow_find_unset(flow);
     }
     if (status == CAPU_OK) {
-        status = walk(flow);
+        status = walk_function(flow);
     }
     if (status != CAPU_OK) {
         flow_finish(flow);

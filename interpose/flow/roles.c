@@ -444,9 +444,9 @@ static void analyse_flow(struct analysis *analysis)
 }
 
 /* Analyses one function into *kernel. Only a lack of memory is a failure. */
-static capu_status analyse(const struct ptx_module *module, const struct ptx_function *function,
-                           const bool *is_harmless, struct kernel *kernel,
-                           bool *accesses_parameters)
+static capu_status analyse_function(const struct ptx_module *module,
+                                    const struct ptx_function *function, const bool *is_harmless,
+                                    struct kernel *kernel, bool *accesses_parameters)
 {
     struct analysis analysis = {.kernel = kernel, .is_harmless = is_harmless};
     capu_status status;
@@ -509,7 +509,7 @@ static capu_status find_harmless(const struct ptx_module *module, bool *is_harml
             if (is_harmless[i] || function->is_kernel || !function->has_body) {
                 continue;
             }
-            status = analyse(module, function, is_harmless, &kernel, &accesses_parameters);
+            status = analyse_function(module, function, is_harmless, &kernel, &accesses_parameters);
             is_harmless[i] = status == CAPU_OK && kernel.is_closed && !accesses_parameters &&
                              !kernel.writes_variables;
             has_grown |= is_harmless[i];
@@ -537,8 +537,8 @@ capu_status roles_find(const struct ptx_module *module, struct kernels *kernels)
         bool unused;
 
         if (function->is_kernel && function->has_body) {
-            status = analyse(module, function, is_harmless, &kernels->kernels[kernels->count++],
-                             &unused);
+            status = analyse_function(module, function, is_harmless,
+                                      &kernels->kernels[kernels->count++], &unused);
         }
     }
     free(is_harmless);

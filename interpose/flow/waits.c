@@ -390,8 +390,8 @@ static void mark_before(const struct ptx_graph *graph, uint32_t without, bool *i
 }
 
 /* What an access reaches: bits of `bases`, and variables. */
-static const struct flow_value *reach(struct flow *flow, const struct ptx_instruction *instruction,
-                                      struct access *access)
+static const struct flow_value *
+reach_of(struct flow *flow, const struct ptx_instruction *instruction, struct access *access)
 {
     return access_of(flow->function, instruction, access) && access->address != NULL
                ? flow_address(flow, instruction, access->address)
@@ -410,7 +410,7 @@ static bool is_stored_to(struct flow *flow, size_t slot, uint32_t awaited, const
             (flow->graph.block_of[i] != flow->graph.block_of[awaited] || i > awaited)) {
             continue;
         }
-        to = reach(flow, &flow->function->instructions[i], &access);
+        to = reach_of(flow, &flow->function->instructions[i], &access);
         if (to != NULL && (access.is_written || access.is_atomic) &&
             (slot == SIZE_MAX ? (to->flags & FLOW_AT_VARIABLE) != 0 : flow_has(to->bases, slot))) {
             return true;
@@ -428,7 +428,7 @@ static bool may_be_own(struct flow *flow, uint32_t awaited, bool *is_before)
     struct access access;
     bool has_base = false;
 
-    from = reach(flow, instruction, &access);
+    from = reach_of(flow, instruction, &access);
     if (from == NULL) {
         return false;
     }
@@ -457,7 +457,8 @@ static bool may_be_own(struct flow *flow, uint32_t awaited, bool *is_before)
     return has_base;
 }
 
-static void judge(struct flow *flow, const bool *is_awaited, bool *is_before, struct waits *waits)
+static void judge_wait(struct flow *flow, const bool *is_awaited, bool *is_before,
+                       struct waits *waits)
 {
     for (uint32_t i = 0; i < flow->function->instruction_count; i++) {
         if (!is_awaited[i]) {
@@ -507,7 +508,7 @@ capu_status waits_find(struct flow *flow, struct waits *waits)
     if (marks != NULL && is_awaited != NULL && is_before != NULL) {
         status = check_loops(flow, marks, is_awaited);
         if (status == CAPU_OK) {
-            judge(flow, is_awaited, is_before, waits);
+            judge_wait(flow, is_awaited, is_before, waits);
         }
     }
     free(marks);

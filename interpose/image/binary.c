@@ -131,7 +131,7 @@ static int by_name(const void *left, const void *right)
                   ((const struct cubin_kernel *)right)->name);
 }
 
-static struct cubin_kernel *find(const struct cubin *cubin, const char *name)
+static struct cubin_kernel *find_kernel(const struct cubin *cubin, const char *name)
 {
     struct cubin_kernel key = {.name = (char *)name};
 
@@ -142,7 +142,7 @@ static struct cubin_kernel *find(const struct cubin *cubin, const char *name)
 
 const struct cubin_kernel *cubin_find(const struct cubin *cubin, const char *name)
 {
-    return find(cubin, name);
+    return find_kernel(cubin, name);
 }
 
 static capu_status read_sections(struct cubin *cubin, const struct elf_file *elf,
@@ -165,7 +165,7 @@ static capu_status read_sections(struct cubin *cubin, const struct elf_file *elf
     for (uint32_t i = 0; i < elf->section_count && status == CAPU_OK; i++) {
         if (elf_file_section(elf, i, &section) &&
             strncmp(section.name, prefix, sizeof(prefix) - 1) == 0) {
-            struct cubin_kernel *kernel = find(cubin, section.name + sizeof(prefix) - 1);
+            struct cubin_kernel *kernel = find_kernel(cubin, section.name + sizeof(prefix) - 1);
 
             if (kernel != NULL) {
                 status = read_info(kernel, section.contents, problem);

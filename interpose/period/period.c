@@ -119,7 +119,7 @@ static struct anchor choose_from(const struct history *history, uint64_t length,
     return anchor;
 }
 
-static struct anchor choose(const struct history *history, uint64_t length)
+static struct anchor choose_anchor(const struct history *history, uint64_t length)
 {
     struct anchor anchor = choose_from(history, length, true);
 
@@ -134,7 +134,7 @@ static struct anchor find_anchor(struct period *period, uint64_t length)
     struct anchor anchor = {PERIOD_NONE, 0, 0};
 
     if (length != period->barren.length || end - period->barren.end > length) {
-        anchor = choose(&period->history, length);
+        anchor = choose_anchor(&period->history, length);
     }
     if (anchor.kind == PERIOD_NONE) {
         period->barren = (struct barren){length, end};
@@ -177,7 +177,7 @@ static void adopt(struct period *period, struct anchor anchor, uint64_t length)
     period->state.found_count++;
 }
 
-static void lengthen(struct period *period, uint64_t length)
+static void lengthen_period(struct period *period, uint64_t length)
 {
     if (length > period->length) {
         period->length = length;
@@ -186,7 +186,7 @@ static void lengthen(struct period *period, uint64_t length)
 }
 
 /* The newest events repeat after `length`. True: nothing longer needs to be looked at. */
-static bool consider(struct period *period, uint64_t length)
+static bool consider_length(struct period *period, uint64_t length)
 {
     const struct history *history = &period->history;
     bool replaces = !is_fresh(period);
@@ -204,7 +204,7 @@ static bool consider(struct period *period, uint64_t length)
         replaces = (times > 1 && times <= PERIOD_MICRO_STEPS) ||
                    (anchor.kind == PERIOD_BY_COPY && period->anchor.kind != PERIOD_BY_COPY);
         if (!replaces || anchor.kind == PERIOD_NONE) {
-            lengthen(period, widest);
+            lengthen_period(period, widest);
             return false;
         }
     }
@@ -216,7 +216,7 @@ static bool consider(struct period *period, uint64_t length)
 }
 
 /* Looks for a repetition that ends with the newest event. */
-static void look(struct period *period)
+static void look_for_period(struct period *period)
 {
     const struct history *history = &period->history;
     uint64_t last = history->count - 1;
@@ -237,13 +237,13 @@ static void look(struct period *period)
             continue;
         }
         smallest = smallest > 0 ? smallest : length;
-        if (consider(period, length)) {
+        if (consider_length(period, length)) {
             return;
         }
     }
 }
 
-static enum period_step begin(struct period *period)
+static enum period_step begin_iteration(struct period *period)
 {
     if (period->is_named && period->is_open) {
         period->length = period->count - 1 - period->begun;
@@ -261,7 +261,7 @@ static enum period_step catch_up(struct period *period)
     return PERIOD_GOES_ON;
 }
 
-static enum period_step end(struct period *period)
+static enum period_step end_iteration(struct period *period)
 {
     if (!period->is_open) {
         return PERIOD_GOES_ON;
@@ -290,18 +290,18 @@ enum period_step period_next(struct period *period, const struct period_event *e
     period->count++;
     period->is_early = false;
     if (period->count <= period->resumes) {
-        return end(period);
+        return end_iteration(period);
     }
     if (!period->is_named && (!is_fresh(period) || is_anchor(period, event))) {
-        look(period);
+        look_for_period(period);
     }
     if (is_anchor(period, event)) {
         period->anchor.kind = period->is_named ? PERIOD_BY_NAME : period->anchor.kind;
-        return was_early ? catch_up(period) : begin(period);
+        return was_early ? catch_up(period) : begin_iteration(period);
     }
     if (was_early || found != period->state.found_count ||
         period->count - 1 - period->begun >= most) {
-        return end(period);
+        return end_iteration(period);
     }
     return PERIOD_GOES_ON;
 }

@@ -21,7 +21,7 @@ static bool ends_block(const struct ptx_instruction *instruction)
            instruction->effect == EFFECT_EXIT;
 }
 
-static bool push(uint32_t **array, size_t *count, size_t *capacity, uint32_t value)
+static bool push_value(uint32_t **array, size_t *count, size_t *capacity, uint32_t value)
 {
     if (!array_reserve(array, capacity, *count + 1, sizeof(**array))) {
         return false;
@@ -77,8 +77,8 @@ static bool add_target(const struct ptx_function *function, struct ptx_graph *gr
         graph->lost_line = branch->line;
         return true;
     }
-    return push(&graph->successors, &graph->successor_count, &graph->successor_capacity,
-                graph->block_of[label->instruction]);
+    return push_value(&graph->successors, &graph->successor_count, &graph->successor_capacity,
+                      graph->block_of[label->instruction]);
 }
 
 /* Where an instruction that ends a block may go, other than to the next instruction. */
@@ -89,8 +89,8 @@ static bool add_targets(const struct ptx_function *function, struct ptx_graph *g
     const struct ptx_label *table;
 
     if (last->effect == EFFECT_EXIT) {
-        return push(&graph->successors, &graph->successor_count, &graph->successor_capacity,
-                    (uint32_t)graph->block_count);
+        return push_value(&graph->successors, &graph->successor_count, &graph->successor_capacity,
+                          (uint32_t)graph->block_count);
     }
     if (last->effect == EFFECT_BRANCH && last->operand_count == 1) {
         return add_target(function, graph, last, operands[0].name);
@@ -120,8 +120,8 @@ static bool make_edges(const struct ptx_function *function, struct ptx_graph *gr
             return false;
         }
         if ((!ends_block(last) || last->predicate != PTX_NONE) &&
-            !push(&graph->successors, &graph->successor_count, &graph->successor_capacity,
-                  (uint32_t)i + 1)) {
+            !push_value(&graph->successors, &graph->successor_count, &graph->successor_capacity,
+                        (uint32_t)i + 1)) {
             return false;
         }
         block->successor_count = (uint32_t)graph->successor_count - block->successor_first;
@@ -302,8 +302,8 @@ static capu_status list_controls(struct ptx_graph *graph, const struct walk *wal
                     status = CAPU_TOO_LARGE;
                     goto free_pairs;
                 }
-                if (!push(&pairs, &count, &capacity, block) ||
-                    !push(&pairs, &count, &capacity, branch->successor_first + j)) {
+                if (!push_value(&pairs, &count, &capacity, block) ||
+                    !push_value(&pairs, &count, &capacity, branch->successor_first + j)) {
                     goto free_pairs;
                 }
                 graph->blocks[block].control_count++;

@@ -133,8 +133,8 @@ static void load_any(struct search *search, const struct ptx_operand *address)
 }
 
 /* What element `element` of a load from the parameters holds. */
-static struct relation load(struct search *search, const struct ptx_instruction *instruction,
-                            unsigned element)
+static struct relation load_parameter(struct search *search,
+                                      const struct ptx_instruction *instruction, unsigned element)
 {
     const struct ptx_operand *address = search->slicer->function->operands +
                                         instruction->operand_first + instruction->operand_count - 1;
@@ -246,8 +246,9 @@ static struct relation add_up(struct search *search, const struct ptx_instructio
 }
 
 /* One of the sources at positions 1 to `last`, whole. */
-static struct relation choose(struct search *search, const struct ptx_instruction *instruction,
-                              const struct ptx_operand *operands, uint32_t last)
+static struct relation choose_source(struct search *search,
+                                     const struct ptx_instruction *instruction,
+                                     const struct ptx_operand *operands, uint32_t last)
 {
     struct relation relation = {0};
 
@@ -336,10 +337,10 @@ static struct relation compute(struct search *search, const struct ptx_instructi
         return use_up(search, instruction);
     }
     if (count == 2 && is_copy(instruction)) {
-        return choose(search, instruction, operands, 1);
+        return choose_source(search, instruction, operands, 1);
     }
     if (count == 4 && is_opcode(instruction, "selp")) {
-        return choose(search, instruction, operands, 2);
+        return choose_source(search, instruction, operands, 2);
     }
     if (count == 3 && is_opcode(instruction, "and")) {
         return mask_low(search, instruction, operands);
@@ -362,7 +363,7 @@ static struct relation compute(struct search *search, const struct ptx_instructi
 
 /* The walk. */
 
-static void join(struct search *search, uint32_t index, struct relation from)
+static void join_relation(struct search *search, uint32_t index, struct relation from)
 {
     struct relation *to = &search->relations[index];
 
@@ -389,8 +390,8 @@ static void walk_instruction(struct search *search, const struct ptx_instruction
     }
     for (uint32_t i = 0; i < instruction->operand_count && operands[i].position == 0; i++) {
         if (operands[i].kind == OPERAND_REGISTER && search->is_used[operands[i].index]) {
-            join(search, operands[i].index,
-                 is_parameter ? load(search, instruction, element) : relation);
+            join_relation(search, operands[i].index,
+                          is_parameter ? load_parameter(search, instruction, element) : relation);
         }
         element++;
     }

@@ -33,7 +33,7 @@ struct walk {
     uint32_t *next; /* of each block: the successor to visit */
 };
 
-static void enter(struct walk *walk, uint32_t *depth, uint32_t block, enum slice_side side)
+static void enter_block(struct walk *walk, uint32_t *depth, uint32_t block, enum slice_side side)
 {
     walk->stack[(*depth)++] = block;
     walk->next[block] = 0;
@@ -54,7 +54,7 @@ static bool mark_side(struct walk *walk, uint32_t start, enum slice_side side)
     if (bridge->sides[start] != SLICE_OUTSIDE || start == bridge->branch) {
         return false;
     }
-    enter(walk, &depth, start, side);
+    enter_block(walk, &depth, start, side);
     while (depth > 0) {
         uint32_t at = walk->stack[depth - 1];
         const struct ptx_block *block = &walk->graph->blocks[at];
@@ -71,7 +71,7 @@ static bool mark_side(struct walk *walk, uint32_t start, enum slice_side side)
         is_right &= to != bridge->branch &&
                     (bridge->sides[to] == SLICE_OUTSIDE || bridge->sides[to] == side);
         if (bridge->sides[to] == SLICE_OUTSIDE) {
-            enter(walk, &depth, to, side);
+            enter_block(walk, &depth, to, side);
         }
     }
     return is_right;

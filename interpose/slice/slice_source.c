@@ -43,7 +43,7 @@ static uint32_t variable_of(const struct slicer *slicer, const struct ptx_operan
                                                : PTX_NONE;
 }
 
-static uint32_t join(uint32_t one, uint32_t other)
+static uint32_t join_variables(uint32_t one, uint32_t other)
 {
     return one == PTX_NONE || one == other ? other : other == PTX_NONE ? one : SEVERAL;
 }
@@ -60,13 +60,13 @@ static bool walk_variables(const struct slicer *slicer, const struct ptx_instruc
     }
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
         if (operands[i].position > 0) {
-            variable = join(variable, variable_of(slicer, &operands[i]));
+            variable = join_variables(variable, variable_of(slicer, &operands[i]));
         }
     }
     for (uint32_t i = 0; i < instruction->operand_count && operands[i].position == 0; i++) {
         if (operands[i].kind == OPERAND_REGISTER) {
             uint32_t *own = &slicer->variables[operands[i].index];
-            uint32_t joined = join(*own, variable);
+            uint32_t joined = join_variables(*own, variable);
 
             has_grown |= joined != *own;
             *own = joined;
