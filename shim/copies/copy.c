@@ -151,7 +151,8 @@ static CUresult enqueue_inside(const struct stage *stage, const struct piece *pi
     return core_settle(core_result(status, "download"));
 }
 
-static CUresult enqueue(const struct stage *stage, const struct piece *piece, CUdeviceptr from)
+static CUresult enqueue_piece(const struct stage *stage, const struct piece *piece,
+                              CUdeviceptr from)
 {
     CUresult result = core_enter();
 
@@ -166,7 +167,7 @@ static CUresult enqueue(const struct stage *stage, const struct piece *piece, CU
     return result;
 }
 
-static CUresult finish(const struct stage *stage, const struct piece *piece)
+static CUresult finish_piece(const struct stage *stage, const struct piece *piece)
 {
     uint64_t begun;
     CUresult result;
@@ -195,14 +196,14 @@ static CUresult download_by(const struct stage *stage, unsigned char *to, CUdevi
         struct piece piece = {to + done, bytes - done, done / PIECE_BYTES % HALVES};
 
         piece.bytes = piece.bytes < PIECE_BYTES ? piece.bytes : PIECE_BYTES;
-        result = enqueue(stage, &piece, from + done);
+        result = enqueue_piece(stage, &piece, from + done);
         if (result == DRIVER_SUCCESS) {
-            result = finish(stage, &pending);
+            result = finish_piece(stage, &pending);
             pending = piece;
             done += piece.bytes;
         }
     }
-    finished = finish(stage, &pending); /* also after an error: the stage is given back */
+    finished = finish_piece(stage, &pending); /* also after an error: the stage is given back */
     return result != DRIVER_SUCCESS ? result : finished;
 }
 

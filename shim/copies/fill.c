@@ -32,14 +32,14 @@ static struct memset_node node_of(const struct fill *fill)
                                 fill->unit, fill->width, fill->height};
 }
 
-static CUresult enqueue(const struct fill *fill)
+static CUresult enqueue_fill(const struct fill *fill)
 {
     const struct memset_node node = node_of(fill);
 
     return graph_enqueue_fill(&node, core_stream(fill->stream));
 }
 
-static capu_status zero(uint64_t to, uint64_t bytes)
+static capu_status zero_range(uint64_t to, uint64_t bytes)
 {
     capu_status status = capu_zero(core_context(), (void *)(uintptr_t)to, bytes);
 
@@ -73,7 +73,7 @@ static CUresult fill_band(const struct fill *fill)
     }
     result = core_begin(&operands, name);
     operands_finish(&operands);
-    return result == DRIVER_SUCCESS ? core_end(enqueue(fill), name) : result;
+    return result == DRIVER_SUCCESS ? core_end(enqueue_fill(fill), name) : result;
 }
 
 /* In bands that are small for the budget: of rows, or if there is only one, of parts of it. */
@@ -113,7 +113,7 @@ static CUresult fill_own(const struct fill *fill, const struct allocation *alloc
     iteration_event(core_context(), name, PERIOD_OTHER, operands_note_pointer(0, fill->to));
     cut_range(core_context(), fill->to, bytes);
     if (fill->value == 0 && rows_next(&rows, UINT64_MAX, &all) && all.is_dense) {
-        return core_result(zero(fill->to, bytes), name);
+        return core_result(zero_range(fill->to, bytes), name);
     }
     return fill_bands(fill);
 }
@@ -147,7 +147,7 @@ static CUresult carry_out(struct fill fill)
         return result;
     }
     code_note_stored(); /* it may be a variable */
-    result = enqueue(&fill);
+    result = enqueue_fill(&fill);
     return result == DRIVER_SUCCESS && fill.waits && copy_is_visible(fill.to) ? core_wait()
                                                                               : result;
 }

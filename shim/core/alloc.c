@@ -314,7 +314,7 @@ static CUresult give_allocation(const struct allocation *allocation)
     return result;
 }
 
-static CUresult allocate(CUdeviceptr *address, size_t bytes)
+static CUresult allocate_memory(CUdeviceptr *address, size_t bytes)
 {
     uint64_t taken;
     CUresult result;
@@ -337,7 +337,7 @@ CUresult on_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
     CUresult result = capture_check();
 
-    return result == DRIVER_SUCCESS ? allocate(address, bytes) : result;
+    return result == DRIVER_SUCCESS ? allocate_memory(address, bytes) : result;
 }
 
 CUresult on_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
@@ -361,7 +361,7 @@ CUresult on_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
 {
     /* During a capture: memory that the graph allocates, which is the driver's. */
     return capture_takes(stream) ? real_calls()->cuMemAllocAsync(address, bytes, stream)
-                                 : allocate(address, bytes);
+                                 : allocate_memory(address, bytes);
 }
 
 CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
@@ -369,7 +369,7 @@ CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemory
 {
     return capture_takes(stream)
                ? real_calls()->cuMemAllocFromPoolAsync(address, bytes, pool, stream)
-               : allocate(address, bytes);
+               : allocate_memory(address, bytes);
 }
 
 /* *is_ours: false: nothing was done. */

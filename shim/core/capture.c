@@ -35,7 +35,7 @@ bool capture_takes(CUstream stream)
     return is_any() && capture_has(stream);
 }
 
-static int exchange(int mode)
+static int exchange_mode(int mode)
 {
     return real_calls()->cuThreadExchangeStreamCaptureMode(&mode) == DRIVER_SUCCESS
                ? mode
@@ -45,7 +45,7 @@ static int exchange(int mode)
 void capture_relax(void)
 {
     if (is_any()) {
-        mode_before = exchange(CAPTURE_RELAXED);
+        mode_before = exchange_mode(CAPTURE_RELAXED);
         is_relaxed = true;
     }
 }
@@ -53,7 +53,7 @@ void capture_relax(void)
 void capture_restore(void)
 {
     if (is_relaxed) {
-        (void)exchange(mode_before);
+        (void)exchange_mode(mode_before);
         is_relaxed = false;
     }
 }
@@ -69,10 +69,10 @@ CUresult capture_check(void)
     }
     result = real_calls()->cuMemAlloc_v2(&address, 1);
     if (result == DRIVER_SUCCESS) {
-        int mode = exchange(CAPTURE_RELAXED);
+        int mode = exchange_mode(CAPTURE_RELAXED);
 
         (void)real_calls()->cuMemFree_v2(address);
-        (void)exchange(mode);
+        (void)exchange_mode(mode);
     }
     return result >= DRIVER_CAPTURE_FIRST && result <= DRIVER_CAPTURE_LAST ? result
                                                                            : DRIVER_SUCCESS;

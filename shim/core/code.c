@@ -92,7 +92,7 @@ static unsigned loaded_architecture(const struct binary *binary, unsigned archit
 }
 
 /* Finds the PTX from which what runs was made. */
-static void choose(struct code *own)
+static void choose_ptx(struct code *own)
 {
     unsigned architecture = own->architecture;
     unsigned loaded = loaded_architecture(&own->binary, architecture);
@@ -123,7 +123,7 @@ static void choose(struct code *own)
     own->image = best;
 }
 
-static void put(struct table *table, const void *handle, uint64_t value)
+static void put_handle(struct table *table, const void *handle, uint64_t value)
 {
     uint64_t key = (uint64_t)(uintptr_t)handle;
 
@@ -134,7 +134,7 @@ static void put(struct table *table, const void *handle, uint64_t value)
 }
 
 /* Takes what `own` holds. */
-static void add(const void *handle, struct code *own)
+static void add_code(const void *handle, struct code *own)
 {
     struct code *kept = malloc(sizeof(*kept));
 
@@ -146,7 +146,7 @@ static void add(const void *handle, struct code *own)
     }
     *kept = *own;
     code.list[code.count] = kept;
-    put(&code.codes, handle, code.count++);
+    put_handle(&code.codes, handle, code.count++);
 }
 
 static struct code make_code(unsigned architecture)
@@ -168,9 +168,9 @@ void code_add_image(const void *handle, const void *image, unsigned architecture
     }
     bytes = (struct bytes){image, image_bytes(image)};
     if (binary_read_bytes(bytes, &own.binary, NULL) == CAPU_OK) {
-        choose(&own);
+        choose_ptx(&own);
     }
-    add(handle, &own);
+    add_code(handle, &own);
 }
 
 void code_add_file(const void *handle, const char *path, unsigned architecture)
@@ -178,9 +178,9 @@ void code_add_file(const void *handle, const char *path, unsigned architecture)
     struct code own = make_code(architecture);
 
     if (binary_read(path, &own.binary, NULL) == CAPU_OK) {
-        choose(&own);
+        choose_ptx(&own);
     }
-    add(handle, &own);
+    add_code(handle, &own);
 }
 
 void code_add_handle(const void *handle, const void *of)
@@ -188,7 +188,7 @@ void code_add_handle(const void *handle, const void *of)
     uint64_t index;
 
     if (table_get(&code.codes, (uint64_t)(uintptr_t)of, &index)) {
-        put(&code.codes, handle, index);
+        put_handle(&code.codes, handle, index);
     }
 }
 
@@ -278,7 +278,7 @@ struct code_kernel *code_add_unknown(const void *function, const char *name)
     kernel->reason = "code of a CUDA library, or loaded in a way that is not followed";
     kernel->next = code.first;
     code.first = kernel;
-    put(&code.kernels, function, (uint64_t)(uintptr_t)kernel);
+    put_handle(&code.kernels, function, (uint64_t)(uintptr_t)kernel);
     return kernel;
 }
 
@@ -367,7 +367,7 @@ void code_note_same(const void *function, const void *of)
     const struct code_kernel *kernel = code_find(of);
 
     if (kernel != NULL) {
-        put(&code.kernels, function, (uint64_t)(uintptr_t)kernel);
+        put_handle(&code.kernels, function, (uint64_t)(uintptr_t)kernel);
     } else {
         table_remove(&code.kernels, (uint64_t)(uintptr_t)function);
     }

@@ -106,7 +106,7 @@ static uint64_t budget_of(const struct settings *settings, CUdevice device)
     return settings->budget_bytes;
 }
 
-static capu_status create(CUdevice device)
+static capu_status create_context(CUdevice device)
 {
     const struct settings *settings = settings_get();
     char error[512] = "";
@@ -179,7 +179,7 @@ static CUresult open_core(void)
     if (result != DRIVER_SUCCESS) {
         return result;
     }
-    if (settings_get()->is_wrong || create(device) != CAPU_OK) {
+    if (settings_get()->is_wrong || create_context(device) != CAPU_OK) {
         core.has_failed = true;
         return DRIVER_NOT_SUPPORTED;
     }
@@ -321,8 +321,8 @@ void core_watch(void (*begun)(const char *name, const capu_operand *operands, si
 }
 
 /* Begins or runs an op with these operands. */
-static capu_status issue(const struct operands *operands, capu_op *op,
-                         capu_status (*call)(capu_context *, const capu_op *))
+static capu_status issue_op(const struct operands *operands, capu_op *op,
+                            capu_status (*call)(capu_context *, const capu_op *))
 {
     capu_status status;
 
@@ -376,7 +376,7 @@ CUresult core_begin(const struct operands *operands, const char *name)
     if (operands->has_failed) {
         return DRIVER_OUT_OF_MEMORY;
     }
-    status = issue(operands, &op, capu_access_begin);
+    status = issue_op(operands, &op, capu_access_begin);
     if (status == CAPU_OK && core.begun != NULL) {
         core.begun(name, operands->list, operands->count);
     }
@@ -385,7 +385,7 @@ CUresult core_begin(const struct operands *operands, const char *name)
 
 CUresult core_run(const struct operands *operands, capu_op *op)
 {
-    capu_status status = issue(operands, op, capu_run);
+    capu_status status = issue_op(operands, op, capu_run);
 
     if (status == CAPU_OK && core.is_host) {
         status = capu_synchronize(core.context);

@@ -120,7 +120,7 @@ static uint64_t piece_bytes(const struct cut *cut)
 }
 
 /* Divides what is large into pieces. Pre: the range is a tensor. */
-static bool divide(const struct cut *cut)
+static bool divide_range(const struct cut *cut)
 {
     uint64_t page = cut->config->page_bytes;
     uint64_t piece = piece_bytes(cut);
@@ -137,7 +137,7 @@ static bool divide(const struct cut *cut)
 
 /* A small part of a tensor that is still zero takes the pages around it. Otherwise the rest of an
    arena would have to come with its first small allocation, always. */
-static void widen(struct cut *cut, uint64_t least)
+static void widen_cut(struct cut *cut, uint64_t least)
 {
     uint64_t page = cut->config->page_bytes;
     uint64_t from = cut->from / page * page;
@@ -155,7 +155,7 @@ static bool find_borders(struct cut *cut)
     uint64_t cost;
 
     if (cut->is_zero && cut->to - cut->from < least) {
-        widen(cut, least);
+        widen_cut(cut, least);
     }
     /* Borders near those of the tensor are moved there. */
     if (cut->from - cut->first < least) {
@@ -185,14 +185,14 @@ static bool cut_tensor(const struct cut *cut)
     }
     cuts.edge_bytes += border_bytes(cut, cut->from) + border_bytes(cut, cut->to);
     cuts.generation++;
-    if (!divide(cut) && !is_part(cut)) {
+    if (!divide_range(cut) && !is_part(cut)) {
         return false;
     }
     name_parts(cut->context, cut->name, cut->first, cut->last);
     return true;
 }
 
-static void note(struct range range)
+static void note_range(struct range range)
 {
     const struct range *last =
         cuts.noted_count > 0 ? &cuts.noted[cuts.noted_count - 1] : &(struct range){0};
@@ -244,21 +244,21 @@ static bool handle(capu_context *context, struct range range, bool has_contents)
     return is_cut;
 }
 
-static void cut(capu_context *context, struct range range)
+static void cut_apart(capu_context *context, struct range range)
 {
     if (handle(context, range, cuts.is_deferred) && cuts.is_deferred) {
-        note(range);
+        note_range(range);
     }
 }
 
 void cut_range(capu_context *context, uint64_t address, uint64_t bytes)
 {
-    cut(context, (struct range){address, bytes, true});
+    cut_apart(context, (struct range){address, bytes, true});
 }
 
 void cut_part(capu_context *context, uint64_t address, uint64_t bytes)
 {
-    cut(context, (struct range){address, bytes, false});
+    cut_apart(context, (struct range){address, bytes, false});
 }
 
 void cut_defer(bool is_deferred)

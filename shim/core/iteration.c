@@ -96,7 +96,7 @@ static bool is_named(const char *name)
     return match.begins;
 }
 
-static bool create(void)
+static bool create_period(void)
 {
     const char *pattern = settings_get()->iteration_kernel;
 
@@ -151,7 +151,7 @@ static void look_back(capu_context *context)
 }
 
 /* False: it is still open. */
-static bool end(capu_context *context)
+static bool end_iteration(capu_context *context)
 {
     capu_status status = iterations.is_open ? capu_iteration_end(context) : CAPU_OK;
 
@@ -167,11 +167,11 @@ static bool end(capu_context *context)
 }
 
 /* `name`: of the event with which it begins; NULL: that is still to come. */
-static void begin(capu_context *context, const char *name)
+static void begin_iteration(capu_context *context, const char *name)
 {
     capu_status status;
 
-    if (!end(context)) {
+    if (!end_iteration(context)) {
         return;
     }
     cut_between(context);
@@ -195,7 +195,7 @@ void iteration_event(capu_context *context, const char *name, enum period_kind k
 {
     struct period_event event = {.hash = hash_mix((uintptr_t)name, pointers), .kind = kind};
 
-    if (!is_on() || !create()) {
+    if (!is_on() || !create_period()) {
         return;
     }
     event.wait_ns = __atomic_exchange_n(&iterations.wait_ns, 0, __ATOMIC_RELAXED);
@@ -205,10 +205,10 @@ void iteration_event(capu_context *context, const char *name, enum period_kind k
     iterations.is_loose |= period_is_missing(iterations.period);
     switch (period_next(iterations.period, &event)) {
     case PERIOD_BEGINS:
-        begin(context, name);
+        begin_iteration(context, name);
         return;
     case PERIOD_ENDS:
-        if (end(context)) {
+        if (end_iteration(context)) {
             cut_between(context);
         }
         return;
@@ -223,19 +223,19 @@ void iteration_event(capu_context *context, const char *name, enum period_kind k
 
 uint64_t iteration_allocate(capu_context *context)
 {
-    if (!is_on() || !create()) {
+    if (!is_on() || !create_period()) {
         return 0;
     }
     if (period_begins_early(iterations.period,
                             __atomic_load_n(&iterations.names_next, __ATOMIC_RELAXED))) {
-        begin(context, NULL);
+        begin_iteration(context, NULL);
     }
     return period_events(iterations.period);
 }
 
 void iteration_close(capu_context *context)
 {
-    if (iterations.is_open && end(context)) {
+    if (iterations.is_open && end_iteration(context)) {
         period_close(iterations.period);
     }
 }

@@ -41,7 +41,7 @@ void operands_finish(struct operands *operands)
     operands->count = operands->capacity = 0;
 }
 
-static bool reserve(struct operands *operands, size_t count)
+static bool reserve_operands(struct operands *operands, size_t count)
 {
     if (operands->list == NULL) {
         operands->list = spare.list;
@@ -53,7 +53,7 @@ static bool reserve(struct operands *operands, size_t count)
                          sizeof(operands->list[0]));
 }
 
-static uint64_t sum(const capu_operand *list, size_t count)
+static uint64_t sum_bytes(const capu_operand *list, size_t count)
 {
     uint64_t bytes = 0;
 
@@ -65,7 +65,7 @@ static uint64_t sum(const capu_operand *list, size_t count)
 
 void operands_add_list(struct operands *operands, const capu_operand *list, size_t count)
 {
-    if (!reserve(operands, count)) {
+    if (!reserve_operands(operands, count)) {
         operands->has_failed = true;
         return;
     }
@@ -73,7 +73,7 @@ void operands_add_list(struct operands *operands, const capu_operand *list, size
         memcpy(operands->list + operands->count, list, count * sizeof(list[0]));
     }
     operands->count += count;
-    operands->bytes += sum(list, count);
+    operands->bytes += sum_bytes(list, count);
 }
 
 static void note_store(const capu_operand *operand)
@@ -85,7 +85,7 @@ static void note_store(const capu_operand *operand)
 
 uint64_t operands_sum(const struct operands *operands)
 {
-    return sum(operands->list, operands->count);
+    return sum_bytes(operands->list, operands->count);
 }
 
 void operands_note_list(struct operands *operands)

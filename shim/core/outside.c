@@ -53,14 +53,14 @@ static struct {
 } outside;
 
 /* Enters the core, unless the thread is in it. False: nothing is managed. */
-static bool enter(enum caller caller, bool *is_inside)
+static bool enter_core(enum caller caller, bool *is_inside)
 {
     *is_inside = core_is_inside();
     return settings_get()->is_managed && caller != CALLER_OWN && caller != CALLER_DRIVER &&
            (*is_inside || (core_is_parent() && core_enter() == DRIVER_SUCCESS));
 }
 
-static void leave(bool is_inside)
+static void leave_core(bool is_inside)
 {
     if (!is_inside) {
         core_leave();
@@ -110,7 +110,7 @@ static bool make_room(void)
     return outside.taken_bytes < taken_bytes;
 }
 
-static capu_status take(uint64_t bytes)
+static capu_status take_bytes(uint64_t bytes)
 {
     if (bytes > UINT64_MAX - outside.bytes) {
         return CAPU_OVER_BUDGET;
@@ -144,7 +144,7 @@ static uint64_t sufficient_budget(uint64_t bytes)
 void outside_reserve(uint64_t bytes)
 {
     core_on_lack(make_room);
-    if (take(bytes) == CAPU_OK) {
+    if (take_bytes(bytes) == CAPU_OK) {
         outside.reserved_bytes += bytes;
         outside.bytes += bytes;
     }
@@ -156,7 +156,7 @@ CUresult outside_take(enum caller caller, const char *name, uint64_t bytes)
     capu_status status;
     bool is_inside;
 
-    if (!enter(caller, &is_inside)) {
+    if (!enter_core(caller, &is_inside)) {
         return DRIVER_SUCCESS;
     }
     core_on_lack(make_room);
@@ -165,9 +165,9 @@ CUresult outside_take(enum caller caller, const char *name, uint64_t bytes)
                                                 : outside.reserved_bytes;
     outside.bytes -= reserved;
     outside.reserved_bytes -= reserved;
-    status = take(bytes);
+    status = take_bytes(bytes);
     if (status == CAPU_OVER_BUDGET && make_room()) {
-        status = take(bytes);
+        status = take_bytes(bytes);
     }
     if (status == CAPU_OK) {
         add_bytes(bytes);
@@ -177,7 +177,7 @@ CUresult outside_take(enum caller caller, const char *name, uint64_t bytes)
                  name, bytes, outside.bytes, capu_status_text(status), sufficient_budget(bytes));
         note_needed(bytes);
     }
-    leave(is_inside);
+    leave_core(is_inside);
     return status == CAPU_OK ? DRIVER_SUCCESS : DRIVER_OUT_OF_MEMORY;
 }
 
@@ -198,7 +198,7 @@ CUresult outside_note(enum caller caller, CUresult result, enum outside_kind kin
 {
     bool is_inside;
 
-    if (!enter(caller, &is_inside)) {
+    if (!enter_core(caller, &is_inside)) {
         return result;
     }
     if (result != DRIVER_SUCCESS) {
@@ -206,11 +206,11 @@ CUresult outside_note(enum caller caller, CUresult result, enum outside_kind kin
     } else {
         add_block(kind, handle, bytes);
     }
-    leave(is_inside);
+    leave_core(is_inside);
     return result;
 }
 
-static struct block *find(enum outside_kind kind, uint64_t handle)
+static struct block *find_block(enum outside_kind kind, uint64_t handle)
 {
     for (size_t i = outside.block_count; i-- > 0;) {
         struct block *block = &outside.blocks[i];
@@ -236,16 +236,16 @@ CUresult outside_freed(enum caller caller, CUresult result, enum outside_kind ki
     struct block *block;
     bool is_inside;
 
-    if (result != DRIVER_SUCCESS || handle == 0 || !enter(caller, &is_inside)) {
+    if (result != DRIVER_SUCCESS || handle == 0 || !enter_core(caller, &is_inside)) {
         return result;
     }
-    block = find(kind, handle);
+    block = find_block(kind, handle);
     if (block != NULL && block->mapping_count > 0) {
         block->is_released = true;
     } else if (block != NULL) {
         remove_block(block);
     }
-    leave(is_inside);
+    leave_core(is_inside);
     return result;
 }
 
@@ -255,16 +255,16 @@ CUresult outside_mapped(enum caller caller, CUresult result, uint64_t handle, ui
     struct block *block;
     bool is_inside;
 
-    if (result != DRIVER_SUCCESS || !enter(caller, &is_inside)) {
+    if (result != DRIVER_SUCCESS || !enter_core(caller, &is_inside)) {
         return result;
     }
-    block = find(OUTSIDE_PAGES, handle);
+    block = find_block(OUTSIDE_PAGES, handle);
     if (block != NULL && array_reserve(&outside.mappings, &outside.mapping_capacity,
                                        outside.mapping_count + 1, sizeof(outside.mappings[0]))) {
         outside.mappings[outside.mapping_count++] = (struct mapping){handle, address, bytes};
         block->mapping_count++;
     }
-    leave(is_inside);
+    leave_core(is_inside);
     return result;
 }
 
@@ -289,7 +289,7 @@ CUresult outside_unmapped(enum caller caller, CUresult result, uint64_t address,
 {
     bool is_inside;
 
-    if (result != DRIVER_SUCCESS || !enter(caller, &is_inside)) {
+    if (result != DRIVER_SUCCESS || !enter_core(caller, &is_inside)) {
         return result;
     }
     for (size_t i = outside.mapping_count; i-- > 0;) {
@@ -300,7 +300,7 @@ CUresult outside_unmapped(enum caller caller, CUresult result, uint64_t address,
             unmap(mapping.handle);
         }
     }
-    leave(is_inside);
+    leave_core(is_inside);
     return result;
 }
 

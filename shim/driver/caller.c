@@ -42,7 +42,7 @@ static bool find_file(const void *address, struct dl_find_object *file)
     return _dl_find_object((void *)(uintptr_t)address, file) == 0;
 }
 
-static enum caller classify(const void *address, const struct dl_find_object *file)
+static enum caller caller_in_file(const void *address, const struct dl_find_object *file)
 {
     struct dl_find_object own;
 
@@ -71,7 +71,7 @@ enum caller caller_of(const void *address)
         return CALLER_PROGRAM;
     }
     if (last.map != file.dlfo_link_map || last.start != file.dlfo_map_start) {
-        last.caller = classify(address, &file);
+        last.caller = caller_in_file(address, &file);
         last.map = file.dlfo_link_map;
         last.start = file.dlfo_map_start;
     }

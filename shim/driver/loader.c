@@ -141,7 +141,7 @@ struct search {
 };
 
 /* Must not call the loader, which holds a lock. */
-static int match(struct dl_phdr_info *info, size_t bytes, void *argument)
+static int match_file(struct dl_phdr_info *info, size_t bytes, void *argument)
 {
     struct search *search = argument;
     const char *slash = strrchr(info->dlpi_name, '/');
@@ -165,7 +165,7 @@ static void *find_local(const char *library, const char *name)
         void *handle;
 
         search.skip = i;
-        if (dl_iterate_phdr(match, &search) == 0) {
+        if (dl_iterate_phdr(match_file, &search) == 0) {
             return NULL;
         }
         handle = dlopen(search.path, RTLD_LAZY | RTLD_NOLOAD);

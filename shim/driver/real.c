@@ -159,7 +159,7 @@ static CUresult fail_missing(const char *name)
     return DRIVER_NOT_FOUND;
 }
 
-static void *find(const char *name, CUresult (*missing)(void))
+static void *find_call(const char *name, CUresult (*missing)(void))
 {
     void *function = real_find(name);
 
@@ -188,14 +188,15 @@ static void *find(const char *name, CUresult (*missing)(void))
 #define MISSING_PASSED(name, parameters, ...) MISSING(name, parameters)
 EACH(MISSING)
 
-#define FILL(name, parameters) calls.name = (CUresult(*) parameters)find(#name, missing_##name);
+#define FILL(name, parameters) \
+    calls.name = (CUresult(*) parameters)find_call(#name, missing_##name);
 #define FILL_WRAPPED(name, takers, parameters, arguments) FILL(name, parameters)
 #define FILL_TWICE(name, suffix, takers, parameters, arguments) \
     FILL(name, parameters)                                      \
     FILL(name##suffix, parameters)
 #define FILL_PASSED(name, parameters, ...) FILL(name, parameters)
 
-static void fill(void)
+static void fill_calls(void)
 {
     EACH(FILL)
 }
@@ -204,6 +205,6 @@ const struct real_calls *real_calls(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    (void)pthread_once(&once, fill);
+    (void)pthread_once(&once, fill_calls);
     return &calls;
 }

@@ -24,7 +24,7 @@ static const char *path_variable(const char *name)
     return environment_is_secure() ? NULL : variable(name);
 }
 
-static void refuse(const char *name, const char *value)
+static void refuse_value(const char *name, const char *value)
 {
     log_line("%s=%s is not understood: start the program with `capuchin run`", name, value);
     settings.is_wrong = true;
@@ -35,7 +35,7 @@ static void read_size(const char *name, uint64_t *bytes)
     const char *value = variable(name);
 
     if (value != NULL && capu_parse_size(value, bytes) != CAPU_OK) {
-        refuse(name, value);
+        refuse_value(name, value);
     }
 }
 
@@ -52,7 +52,7 @@ static void read_budget(void)
     }
     percent = strtod(value, &end);
     if (strcmp(end, "%") != 0 || !(percent > 0.0 && percent <= 100.0)) {
-        refuse("CAPU_RUN_BUDGET", value);
+        refuse_value("CAPU_RUN_BUDGET", value);
         return;
     }
     settings.budget_share = percent / 100.0;
@@ -73,7 +73,7 @@ static void read_all(void)
     } else if (strcmp(mode, "off") == 0) {
         settings.mode = CAPU_MODE_OFF;
     } else {
-        refuse("CAPU_RUN_MODE", mode);
+        refuse_value("CAPU_RUN_MODE", mode);
     }
     settings.is_strict = variable("CAPU_RUN_STRICT") != NULL;
     settings.compiles = variable("CAPU_RUN_JIT") != NULL;

@@ -66,8 +66,8 @@ static void *wrapper_of(const char *symbol)
 }
 
 /* What the caller gets for a function that the real driver found. */
-static void *replace(find_function find, enum caller caller, const char *name, int version,
-                     void *found)
+static void *replace_function(find_function find, enum caller caller, const char *name, int version,
+                              void *found)
 {
     void *refusal = NULL;
 
@@ -109,7 +109,7 @@ static CUresult get(enum caller caller, const char *symbol, void **function, int
     result = find(symbol, function, version, flags, status);
     if (result == DRIVER_SUCCESS && symbol != NULL && function != NULL && *function != NULL &&
         (caller == CALLER_PROGRAM || caller == CALLER_LIBRARY)) {
-        *function = replace(find, caller, symbol, version, *function);
+        *function = replace_function(find, caller, symbol, version, *function);
     }
     return result;
 }

@@ -35,7 +35,7 @@ static bool is_library_memory(const struct whose *who, enum caller caller)
     return who->library_bytes != 0 && caller == CALLER_LIBRARY;
 }
 
-static CUresult prepare(const struct whose *who, enum caller caller, const char *name)
+static CUresult prepare_call(const struct whose *who, enum caller caller, const char *name)
 {
     CUresult result = is_library_memory(who, caller)
                           ? outside_take(caller, name, who->library_bytes)
@@ -48,8 +48,8 @@ static CUresult prepare(const struct whose *who, enum caller caller, const char 
     return result;
 }
 
-static CUresult account(const struct whose *who, enum caller caller, const char *name,
-                        CUresult result)
+static CUresult account_call(const struct whose *who, enum caller caller, const char *name,
+                             CUresult result)
 {
     if (who->freed != 0) {
         return outside_freed(caller, result, OUTSIDE_ADDRESS, who->freed);
@@ -80,24 +80,24 @@ static inline const struct launch_config *per_thread_config(const struct launch_
     return copy;
 }
 
-#define EXPORT(symbol, name, takers, parameters, arguments)                             \
-    DRIVER_EXPORT CUresult symbol parameters;                                           \
-    CUresult symbol parameters                                                          \
-    {                                                                                   \
-        static const char by_library[] = #name " by libraries of CUDA";                 \
-        const struct whose who = takers;                                                \
-        enum caller caller = CALLER();                                                  \
-        bool is_taken = core_takes(caller, who.is_program_only);                        \
-        CUresult result;                                                                \
-                                                                                        \
-        if (is_taken) {                                                                 \
-            result = on_##name arguments;                                               \
-            return who.freed == 0 ? result : account(&who, caller, by_library, result); \
-        }                                                                               \
-        result = prepare(&who, caller, by_library);                                     \
-        return result != DRIVER_SUCCESS                                                 \
-                   ? result                                                             \
-                   : account(&who, caller, by_library, real_calls()->symbol arguments); \
+#define EXPORT(symbol, name, takers, parameters, arguments)                                  \
+    DRIVER_EXPORT CUresult symbol parameters;                                                \
+    CUresult symbol parameters                                                               \
+    {                                                                                        \
+        static const char by_library[] = #name " by libraries of CUDA";                      \
+        const struct whose who = takers;                                                     \
+        enum caller caller = CALLER();                                                       \
+        bool is_taken = core_takes(caller, who.is_program_only);                             \
+        CUresult result;                                                                     \
+                                                                                             \
+        if (is_taken) {                                                                      \
+            result = on_##name arguments;                                                    \
+            return who.freed == 0 ? result : account_call(&who, caller, by_library, result); \
+        }                                                                                    \
+        result = prepare_call(&who, caller, by_library);                                     \
+        return result != DRIVER_SUCCESS                                                      \
+                   ? result                                                                  \
+                   : account_call(&who, caller, by_library, real_calls()->symbol arguments); \
     }
 #define EXPORT_ONE(name, takers, parameters, arguments) \
     EXPORT(name, name, takers, parameters, arguments)

@@ -319,7 +319,7 @@ static void write_report(const struct settings *settings)
     }
 }
 
-__attribute__((destructor)) static void end(void)
+__attribute__((destructor)) static void report_at_exit(void)
 {
     const struct settings *settings = settings_get();
 

@@ -92,7 +92,7 @@ static int by_handle(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-static void note(CUgraphNode node, struct graph_known *known)
+static void note_node(CUgraphNode node, struct graph_known *known)
 {
     graph_known_drop(node);
     if (array_reserve(&noted.list, &noted.capacity, noted.count + 1, sizeof(noted.list[0]))) {
@@ -115,7 +115,7 @@ void graph_known_end(const struct graph_known_call *call, bool has_succeeded)
         for (size_t i = 0; i < count; i++) {
             if (call->before_count == 0 || bsearch(&after[i], call->before, call->before_count,
                                                    sizeof(CUgraphNode), by_handle) == NULL) {
-                note(after[i], known);
+                note_node(after[i], known);
             }
         }
     }

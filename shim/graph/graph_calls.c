@@ -141,7 +141,7 @@ CUresult on_cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgr
 }
 
 /* What was known about a node does not hold any more. */
-static void forget(CUgraphNode node)
+static void forget_node(CUgraphNode node)
 {
     if (core_enter() == DRIVER_SUCCESS) {
         graph_known_drop(node);
@@ -151,13 +151,13 @@ static void forget(CUgraphNode node)
 
 CUresult on_cuGraphNodeSetParams(CUgraphNode node, void *params)
 {
-    forget(node);
+    forget_node(node);
     return real_calls()->cuGraphNodeSetParams(node, params);
 }
 
 CUresult on_cuGraphDestroyNode(CUgraphNode node)
 {
-    forget(node);
+    forget_node(node);
     return real_calls()->cuGraphDestroyNode(node);
 }
 
@@ -172,7 +172,7 @@ CUresult on_cuGraphDestroy(CUgraph graph)
 
 CUresult on_cuGraphKernelNodeSetParams_v2(CUgraphNode node, const struct kernel_node *params)
 {
-    forget(node);
+    forget_node(node);
     return learn(real_calls()->cuGraphKernelNodeSetParams_v2(node, params), node, params);
 }
 
@@ -226,7 +226,7 @@ const struct graph *graph_list(void)
     return graphs.first;
 }
 
-static struct graph *find(CUgraphExec exec)
+static struct graph *find_graph(CUgraphExec exec)
 {
     uint64_t value;
 
@@ -237,7 +237,7 @@ static struct graph *find(CUgraphExec exec)
 }
 
 /* A record for a new executable graph. NULL: no host memory. */
-static struct graph *add(CUgraphExec exec)
+static struct graph *add_graph(CUgraphExec exec)
 {
     struct graph *graph = calloc(1, sizeof(*graph));
     uint64_t key = (uint64_t)(uintptr_t)exec;
@@ -256,7 +256,7 @@ static struct graph *add(CUgraphExec exec)
 }
 
 /* Prepares kernels whose slices are not there yet, which the lock must not be held for. */
-static CUresult prepare(struct graph *graph)
+static CUresult prepare_kernels(struct graph *graph)
 {
     CUresult result = DRIVER_SUCCESS;
 
@@ -279,7 +279,7 @@ static CUresult note_made(CUgraphExec *exec, CUgraph from)
     CUresult result = core_enter();
 
     if (result == DRIVER_SUCCESS) {
-        graph = add(*exec);
+        graph = add_graph(*exec);
         result = graph != NULL ? graph_read(graph, from) : DRIVER_OUT_OF_MEMORY;
         if (result != DRIVER_SUCCESS && graph != NULL) {
             table_remove(&graphs.by_handle, (uint64_t)(uintptr_t)*exec);
@@ -296,9 +296,9 @@ static CUresult note_made(CUgraphExec *exec, CUgraph from)
 
 /* What is known about a node that is changed. NULL: the graph is not known, or there is no host
    memory, and then the graph is open. */
-static struct graph_node *change(CUgraphExec exec, CUgraphNode node)
+static struct graph_node *change_node(CUgraphExec exec, CUgraphNode node)
 {
-    struct graph *graph = find(exec);
+    struct graph *graph = find_graph(exec);
     struct graph_node *own = graph != NULL ? graph_change(graph, node) : NULL;
 
     if (graph != NULL && own == NULL) {
@@ -358,7 +358,7 @@ CUresult on_cuGraphExecDestroy(CUgraphExec exec)
     if (result != DRIVER_SUCCESS) {
         return result;
     }
-    graph = find(exec);
+    graph = find_graph(exec);
     if (graph != NULL) {
         table_remove(&graphs.by_handle, (uint64_t)(uintptr_t)exec);
         graph_forget(graph);
@@ -377,7 +377,7 @@ CUresult on_cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, void *info)
     if (result != DRIVER_SUCCESS || (result = core_enter()) != DRIVER_SUCCESS) {
         return result;
     }
-    own = find(exec);
+    own = find_graph(exec);
     if (own != NULL && graph_read(own, graph) != DRIVER_SUCCESS) {
         own->reason = "an update that could not be read";
     }
@@ -394,7 +394,7 @@ CUresult on_cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node
     if (result != DRIVER_SUCCESS || (result = core_enter()) != DRIVER_SUCCESS) {
         return result;
     }
-    own = change(exec, node);
+    own = change_node(exec, node);
     if (own != NULL) {
         graph_note_kernel(own, params);
     }
@@ -418,7 +418,7 @@ CUresult on_cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
         return result;
     }
     result = real_calls()->cuGraphExecMemsetNodeSetParams(exec, node, params, context);
-    own = result == DRIVER_SUCCESS ? change(exec, node) : NULL;
+    own = result == DRIVER_SUCCESS ? change_node(exec, node) : NULL;
     if (own != NULL) {
         graph_note_fill(own, params);
     }
@@ -441,7 +441,7 @@ CUresult on_cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
         return result;
     }
     result = real_calls()->cuGraphExecMemcpyNodeSetParams(exec, node, params, context);
-    own = result == DRIVER_SUCCESS ? change(exec, node) : NULL;
+    own = result == DRIVER_SUCCESS ? change_node(exec, node) : NULL;
     if (own != NULL) {
         graph_note_copy(own, params);
     }
@@ -457,7 +457,7 @@ CUresult on_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, void *p
     if (result != DRIVER_SUCCESS || (result = core_enter()) != DRIVER_SUCCESS) {
         return result;
     }
-    graph = find(exec);
+    graph = find_graph(exec);
     if (graph != NULL) {
         graph->reason = "a node that was changed by cuGraphExecNodeSetParams";
     }
@@ -479,7 +479,7 @@ static bool is_refused(const struct graph *graph)
 }
 
 /* Counts a launch for the report, and its kernels' launches. */
-static void count(struct graph *graph, const struct operands *operands)
+static void count_graph(struct graph *graph, const struct operands *operands)
 {
     graph->launch_count++;
     graph->most_bytes = operands->bytes > graph->most_bytes ? operands->bytes : graph->most_bytes;
@@ -504,7 +504,7 @@ static void report_no_room(const struct graph *graph, const struct operands *ope
 }
 
 /* Begins the access of a launch. Pre: entered. */
-static CUresult begin(struct graph *graph)
+static CUresult begin_graph(struct graph *graph)
 {
     struct operands operands = {0};
     const char *open = NULL;
@@ -528,7 +528,7 @@ static CUresult begin(struct graph *graph)
         if (open != NULL || graph_may_store_variables(graph)) {
             code_note_stored();
         }
-        count(graph, &operands);
+        count_graph(graph, &operands);
     }
     return result;
 }
@@ -545,19 +545,19 @@ CUresult on_cuGraphLaunch(CUgraphExec exec, CUstream stream)
     if (result != DRIVER_SUCCESS) {
         return result;
     }
-    graph = find(exec);
+    graph = find_graph(exec);
     if (graph == NULL) {
-        graph = add(exec);
+        graph = add_graph(exec);
         if (graph != NULL) {
             graph->reason = "made in a way that is not followed";
         }
     }
-    result = graph == NULL ? DRIVER_OUT_OF_MEMORY : prepare(graph);
+    result = graph == NULL ? DRIVER_OUT_OF_MEMORY : prepare_kernels(graph);
     if (result != DRIVER_SUCCESS) {
         core_leave();
         return result;
     }
-    result = begin(graph);
+    result = begin_graph(graph);
     if (result == DRIVER_SUCCESS) {
         result = core_end(real_calls()->cuGraphLaunch(exec, core_stream(stream)), graph->name);
     } else {

@@ -122,8 +122,8 @@ static void note_launch(struct code_kernel *kernel, const struct operands *opera
 }
 
 /* Begins the access of a launch, unless the launch is run as an op here. Pre: entered. */
-static CUresult begin(CUfunction function, const struct launch *launch, struct operands *operands,
-                      struct begun *begun)
+static CUresult begin_access(CUfunction function, const struct launch *launch,
+                             struct operands *operands, struct begun *begun)
 {
     struct code_kernel *kernel = begun->kernel;
     CUresult result;
@@ -177,7 +177,7 @@ static struct code_kernel *find_kernel(CUfunction function)
 }
 
 /* Takes the lock and finds the kernel, with its slice. An error: neither. */
-static CUresult enter(CUfunction function, struct code_kernel **kernel)
+static CUresult enter_for_launch(CUfunction function, struct code_kernel **kernel)
 {
     CUresult result = core_enter();
 
@@ -204,11 +204,11 @@ static CUresult begin_launch(CUfunction function, const struct launch *launch, s
 
     *begun = (struct begun){.kernel = NULL};
     verify_prepare();
-    result = enter(function, &begun->kernel);
+    result = enter_for_launch(function, &begun->kernel);
     if (result != DRIVER_SUCCESS) {
         return result;
     }
-    result = begin(function, launch, &operands, begun);
+    result = begin_access(function, launch, &operands, begun);
     operands_finish(&operands);
     if (result != DRIVER_SUCCESS) {
         begun->kernel->failed_count += !begun->is_run;

@@ -40,7 +40,7 @@ static CUresult note_file(CUresult result, const void *handle, const char *path)
     return result;
 }
 
-static CUresult forget(CUresult result, const void *handle)
+static CUresult forget_code(CUresult result, const void *handle)
 {
     if (result == DRIVER_SUCCESS) {
         core_lock();
@@ -90,7 +90,7 @@ static CUresult compile_module(CUresult result, CUmodule *module)
     if (loaded != DRIVER_SUCCESS) {
         return result;
     }
-    result = forget(real_calls()->cuModuleUnload(*module), *module);
+    result = forget_code(real_calls()->cuModuleUnload(*module), *module);
     *module = compiled;
     return note_image(result, compiled, text);
 }
@@ -109,7 +109,7 @@ static CUresult compile_library(CUresult result, CUlibrary *library)
     if (loaded != DRIVER_SUCCESS) {
         return result;
     }
-    result = forget(real_calls()->cuLibraryUnload(*library), *library);
+    result = forget_code(real_calls()->cuLibraryUnload(*library), *library);
     *library = compiled;
     return note_image(result, compiled, text);
 }
@@ -185,13 +185,14 @@ static bool is_kept(const void *handle)
 /* Without the lock: the driver may wait for work. */
 CUresult on_cuModuleUnload(CUmodule module)
 {
-    return forget(is_kept(module) ? DRIVER_SUCCESS : real_calls()->cuModuleUnload(module), module);
+    return forget_code(is_kept(module) ? DRIVER_SUCCESS : real_calls()->cuModuleUnload(module),
+                       module);
 }
 
 CUresult on_cuLibraryUnload(CUlibrary library)
 {
-    return forget(is_kept(library) ? DRIVER_SUCCESS : real_calls()->cuLibraryUnload(library),
-                  library);
+    return forget_code(is_kept(library) ? DRIVER_SUCCESS : real_calls()->cuLibraryUnload(library),
+                       library);
 }
 
 CUresult on_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)

@@ -93,8 +93,8 @@ static void log_compiler(CUresult result)
     }
 }
 
-static capu_status make(const struct code_kernel *kernel, const struct slice_wish *wish,
-                        struct reach *reach)
+static capu_status make_slice(const struct code_kernel *kernel, const struct slice_wish *wish,
+                              struct reach *reach)
 {
     capu_status status = emit(kernel, wish, reach);
     CUresult result;
@@ -128,7 +128,7 @@ static struct reach *make_reach(const struct code_kernel *kernel, const struct s
     if (reach == NULL) {
         return NULL;
     }
-    if (make(kernel, wish, reach) != CAPU_OK && reach->problem.text[0] == '\0') {
+    if (make_slice(kernel, wish, reach) != CAPU_OK && reach->problem.text[0] == '\0') {
         (void)error_text_set(&reach->problem, CAPU_NO_HOST_MEMORY, "no memory for its slice");
     }
     for (size_t i = 0; i < reach->slice.report_count; i++) {
@@ -237,8 +237,8 @@ static bool make_relative(const struct code_kernel *kernel, struct reach_result 
 
 /* The results for found.key, from the cache or by the slice. NULL: there are none. Valid until the
    next call. */
-static const struct reach_result *find(struct code_kernel *kernel, const struct launch *launch,
-                                       bool *is_repeated)
+static const struct reach_result *find_results(struct code_kernel *kernel,
+                                               const struct launch *launch, bool *is_repeated)
 {
     struct reach *reach = kernel->reach;
     size_t bytes = reach->slice.report_count * sizeof(struct reach_result);
@@ -435,7 +435,7 @@ static CUresult add_sliced(struct code_kernel *kernel, const struct launch *laun
         return DRIVER_SUCCESS;
     }
     operands->pointers = find_pointers(kernel);
-    results = find(kernel, launch, &is_repeated);
+    results = find_results(kernel, launch, &is_repeated);
     result = add_found(kernel, launch, results, operands, !is_seen);
     is_repeated &= may_write(reach, launch);
     if (results == NULL) {

@@ -38,7 +38,7 @@ static void link_first(struct reach_cache *cache, struct reach_entry *entry)
     cache->first = entry;
 }
 
-static void drop(struct reach_cache *cache, struct reach_entry *entry)
+static void drop_entry(struct reach_cache *cache, struct reach_entry *entry)
 {
     unlink_entry(cache, entry);
     table_remove(&cache->table, entry->hash);
@@ -76,13 +76,13 @@ void *reach_cache_put(struct reach_cache *cache, const void *key, size_t key_byt
     size_t bytes = sizeof(*entry) + value_bytes + key_bytes;
 
     if (entry != NULL) {
-        drop(cache, entry);
+        drop_entry(cache, entry);
     }
     if (bytes > cache->bytes_most || !table_reserve(&cache->table, cache->table.count + 1)) {
         return NULL;
     }
     while (cache->bytes > cache->bytes_most - bytes) {
-        drop(cache, cache->last);
+        drop_entry(cache, cache->last);
     }
     entry = malloc(bytes);
     if (entry == NULL) {
@@ -99,7 +99,7 @@ void *reach_cache_put(struct reach_cache *cache, const void *key, size_t key_byt
 void reach_cache_finish(struct reach_cache *cache)
 {
     while (cache->last != NULL) {
-        drop(cache, cache->last);
+        drop_entry(cache, cache->last);
     }
     table_finish(&cache->table);
 }

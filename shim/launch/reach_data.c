@@ -242,8 +242,8 @@ static uint64_t sparable(const struct reading *reading, const struct operands *o
 }
 
 /* Reads the data: the results of the second slice. False: it could not be done. */
-static bool run(const struct reading *reading, const struct launch *launch,
-                struct slice_result *ranges)
+static bool run_data_slice(const struct reading *reading, const struct launch *launch,
+                           struct slice_result *ranges)
 {
     static unsigned char block[PARAMETERS_BYTES_MOST]; /* guarded by the core's lock */
     const char *name = reading->kernel->name;
@@ -360,7 +360,8 @@ uint64_t reach_read_data(const struct code_kernel *kernel, const struct launch *
     spared = sparable(&reading, operands);
     *widens = fits_in_iteration(operands, spared);
     if (spared == 0 || (*widens && !is_worth(data, spared)) || !find_all_bounds(&reading) ||
-        may_store(&reading) || !run(&reading, launch, ranges) || has_stored(&reading, ranges)) {
+        may_store(&reading) || !run_data_slice(&reading, launch, ranges) ||
+        has_stored(&reading, ranges)) {
         return 0;
     }
     needed = make_relative(&reading, ranges, read);

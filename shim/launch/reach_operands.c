@@ -54,8 +54,8 @@ static bool includes(const capu_operand *one, uint64_t address, uint64_t bytes)
 
 /* Adds a range. What a pointer loads is often part of what it stores, or the other way round: then
    one operand does for both. */
-static void add(const struct call *call, uint64_t address, uint64_t bytes, capu_role role,
-                bool is_read)
+static void add_operand(const struct call *call, uint64_t address, uint64_t bytes, capu_role role,
+                        bool is_read)
 {
     const capu_operand operand = capu_operand_of((const void *)(uintptr_t)address, bytes, role);
     struct operands *operands = call->operands;
@@ -88,8 +88,8 @@ static void add_whole(const struct call *call, size_t index)
         const struct allocation *allocation = alloc_find_pointer(pointer);
 
         if (allocation != NULL) {
-            add(call, allocation->address, allocation->bytes,
-                word->is_written || word->is_atomic ? CAPU_UPDATE : CAPU_READ, true);
+            add_operand(call, allocation->address, allocation->bytes,
+                        word->is_written || word->is_atomic ? CAPU_UPDATE : CAPU_READ, true);
         }
         call->operands->has_others |= allocation == NULL && pointer != 0;
     }
@@ -110,7 +110,7 @@ static void add_part(const struct range *range, uint64_t address, uint64_t bytes
     if (range->call->widens && !range->is_lasting) {
         operands_widen(&address, &bytes);
     }
-    add(range->call, address, bytes, range->role, range->is_read);
+    add_operand(range->call, address, bytes, range->role, range->is_read);
 }
 
 /* Adds what a range has in common with an allocation. */

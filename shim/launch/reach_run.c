@@ -56,8 +56,8 @@ static CUresult find_function(const struct reach *reach, const struct kernel *ro
     return result;
 }
 
-static CUresult load(const struct ptx_module *module, const struct kernel *roles,
-                     struct reach *reach, bool has_cover)
+static CUresult load_slice(const struct ptx_module *module, const struct kernel *roles,
+                           struct reach *reach, bool has_cover)
 {
     char *text = text_of(module, &reach->slice, has_cover);
     CUresult result =
@@ -78,10 +78,10 @@ static CUresult load(const struct ptx_module *module, const struct kernel *roles
 CUresult reach_load(const struct ptx_module *module, const struct kernel *roles,
                     struct reach *reach)
 {
-    CUresult result = load(module, roles, reach, reach->slice.cover != NULL);
+    CUresult result = load_slice(module, roles, reach, reach->slice.cover != NULL);
 
     return result != DRIVER_SUCCESS && reach->slice.cover != NULL
-               ? load(module, roles, reach, false)
+               ? load_slice(module, roles, reach, false)
                : result;
 }
 
@@ -127,8 +127,8 @@ CUresult reach_launch(CUfunction function, const struct reach *reach, const stru
                                               launch->block[2], 0, stream, NULL, extra);
 }
 
-static CUresult enqueue(const struct reach *reach, const struct launch *launch,
-                        unsigned char *block, CUstream stream)
+static CUresult enqueue_slice(const struct reach *reach, const struct launch *launch,
+                              unsigned char *block, CUstream stream)
 {
     const struct real_calls *real = real_calls();
     size_t bytes = reach->slice.report_count * sizeof(struct slice_result);
@@ -161,7 +161,7 @@ CUresult reach_run(const struct reach *reach, const struct launch *launch,
         run.host[i] = (struct slice_result)SLICE_RESULT_NONE;
     }
     stream = reach_stream(reach);
-    result = enqueue(reach, launch, block, stream);
+    result = enqueue_slice(reach, launch, block, stream);
     waited = real_calls()->cuStreamSynchronize(stream);
     result = result != DRIVER_SUCCESS ? result : waited;
     if (result == DRIVER_SUCCESS) {
@@ -193,7 +193,7 @@ static CUresult find_variable(const struct code_kernel *kernel, const struct sli
     return result;
 }
 
-static void forget(struct reach *reach)
+static void forget_slice(struct reach *reach)
 {
     for (size_t i = 0; i < reach->slice.source_count; i++) {
         if (reach->variables[i].copy != 0) {
@@ -219,7 +219,7 @@ CUresult reach_find_variables(const struct code_kernel *kernel, struct reach *re
         }
     }
     if (result != DRIVER_SUCCESS) {
-        forget(reach);
+        forget_slice(reach);
     }
     return result;
 }

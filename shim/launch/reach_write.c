@@ -49,7 +49,7 @@ static struct slice_window *windows(void)
 }
 
 /* What is found without coverage slices is enough to run a launch. */
-static void release(void)
+static void release_memory(void)
 {
     const struct real_calls *real = real_calls();
 
@@ -82,7 +82,7 @@ static CUresult open_memory(void)
     result = outside_count_call(real->cuMemAlloc_v2(&memory.device, bytes), name, bytes);
     result = outside_note(CALLER_PROGRAM, result, OUTSIDE_SPARE, memory.device, bytes);
     if (result == DRIVER_SUCCESS) {
-        outside_on_lack(release);
+        outside_on_lack(release_memory);
     }
     return result;
 }
@@ -101,7 +101,7 @@ static bool is_loaded(const struct slice *slice, const struct slice_result *resu
 }
 
 /* Finds what is worth looking at. False: nothing. */
-static bool begin(const struct slice *slice, const struct slice_result *results)
+static bool begin_cover(const struct slice *slice, const struct slice_result *results)
 {
     uint64_t page_bytes = capu_context_config(core_context())->page_bytes;
     bool has_any = false;
@@ -145,8 +145,8 @@ static bool place_windows(const struct slice *slice)
     return used > 0;
 }
 
-static CUresult enqueue(const struct reach *reach, const struct launch *launch,
-                        unsigned char *block)
+static CUresult enqueue_cover(const struct reach *reach, const struct launch *launch,
+                              unsigned char *block)
 {
     const struct real_calls *real = real_calls();
     CUstream stream = reach_stream(reach);
@@ -181,10 +181,11 @@ static void add_bits(const struct slice *slice)
     }
 }
 
-static CUresult run(const struct reach *reach, const struct launch *launch, unsigned char *block)
+static CUresult run_cover(const struct reach *reach, const struct launch *launch,
+                          unsigned char *block)
 {
     for (unsigned i = 0; i < PASSES_MOST && place_windows(&reach->slice); i++) {
-        CUresult result = enqueue(reach, launch, block);
+        CUresult result = enqueue_cover(reach, launch, block);
         CUresult waited = real_calls()->cuStreamSynchronize(reach_stream(reach));
 
         result = result != DRIVER_SUCCESS ? result : waited;
@@ -209,14 +210,14 @@ size_t reach_cover(const struct reach *reach, const struct launch *launch,
 {
     size_t count = 0;
 
-    if (reach->cover == NULL || !begin(&reach->slice, results)) {
+    if (reach->cover == NULL || !begin_cover(&reach->slice, results)) {
         return 0;
     }
     if (!memory.is_opened) {
         memory.is_opened = true;
         memory.result = open_memory();
     }
-    if (memory.result != DRIVER_SUCCESS || run(reach, launch, block) != DRIVER_SUCCESS) {
+    if (memory.result != DRIVER_SUCCESS || run_cover(reach, launch, block) != DRIVER_SUCCESS) {
         return 0;
     }
     for (size_t i = 0; i < reach->slice.report_count; i++) {
@@ -271,7 +272,7 @@ static void add_tensors(const capu_operand *range, const struct operands *reads,
 
 /* Takes the tensors that are written, which are in order, out of an update. What is left of it are
    more of them. */
-static void split(struct operands *operands, size_t index, const struct operands *writes)
+static void split_update(struct operands *operands, size_t index, const struct operands *writes)
 {
     capu_operand update = operands->list[index];
     uint64_t at = first_of(&update);
@@ -325,7 +326,7 @@ uint64_t reach_find_writes(struct operands *operands, const struct operands *rea
     }
     for (size_t i = 0; i < count; i++) {
         if (operands->list[i].role == CAPU_UPDATE) {
-            split(operands, i, &writes);
+            split_update(operands, i, &writes);
         }
     }
     drop_empty(operands);

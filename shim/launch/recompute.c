@@ -77,7 +77,7 @@ static CUresult launch_on_host(const struct repeatable *op, void **parameters)
     return result;
 }
 
-static CUresult launch(capu_stream stream, const struct repeatable *op)
+static CUresult launch_op(capu_stream stream, const struct repeatable *op)
 {
     const struct kernel *roles = op->kernel->roles;
     void *parameters[PARAMETERS_MOST + 1] = {NULL};
@@ -104,7 +104,7 @@ static CUresult launch(capu_stream stream, const struct repeatable *op)
 
 /* An error of the first launch is the launch's own, and on the host device would end the context.
  */
-static capu_status run(capu_stream stream, const void *arguments)
+static capu_status run_op(capu_stream stream, const void *arguments)
 {
     const struct repeatable *op = arguments;
     bool is_first = __atomic_load_n(&first.number, __ATOMIC_ACQUIRE) == op->number;
@@ -112,10 +112,10 @@ static capu_status run(capu_stream stream, const void *arguments)
 
     if (is_first) {
         __atomic_store_n(&first.number, 0, __ATOMIC_RELEASE);
-        first.result = launch(stream, op);
+        first.result = launch_op(stream, op);
         return first.result == DRIVER_SUCCESS || core_is_host() ? CAPU_OK : CAPU_DEVICE_FAILED;
     }
-    result = launch(stream, op);
+    result = launch_op(stream, op);
     if (result != DRIVER_SUCCESS) {
         log_line("--recompute: the driver does not launch the kernel %s again: error %d",
                  op->kernel->name, result);
@@ -126,9 +126,9 @@ static capu_status run(capu_stream stream, const void *arguments)
 }
 
 /* The arguments of an op, to be freed. NULL: no host memory. */
-static struct repeatable *make(CUfunction function, struct code_kernel *kernel,
-                               const struct launch *launch, const struct operands *operands,
-                               size_t *bytes)
+static struct repeatable *make_op(CUfunction function, struct code_kernel *kernel,
+                                  const struct launch *launch, const struct operands *operands,
+                                  size_t *bytes)
 {
     static unsigned char block[PARAMETERS_BYTES_MOST]; /* guarded by the core's lock */
     char *text = operands_text(operands->list, operands->count);
@@ -161,9 +161,9 @@ CUresult recompute_run(CUfunction function, struct code_kernel *kernel, const st
                        const struct operands *operands, bool *was_begun)
 {
     size_t bytes;
-    struct repeatable *arguments = make(function, kernel, launch, operands, &bytes);
+    struct repeatable *arguments = make_op(function, kernel, launch, operands, &bytes);
     capu_op op = {
-        .name = kernel->name, .run = run, .arguments = arguments, .argument_bytes = bytes};
+        .name = kernel->name, .run = run_op, .arguments = arguments, .argument_bytes = bytes};
     CUresult result;
 
     *was_begun = false;

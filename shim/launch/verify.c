@@ -77,7 +77,7 @@ static struct {
     uint64_t watched, failed;
 } verify;
 
-static void load(void)
+static void load_kernel(void)
 {
     const struct real_calls *real = real_calls();
     CUmodule module = NULL;
@@ -102,7 +102,7 @@ void verify_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    (void)pthread_once(&once, load);
+    (void)pthread_once(&once, load_kernel);
 }
 
 bool verify_wait(const struct code_kernel *kernel)
@@ -205,7 +205,7 @@ static CUresult reserve_table(void)
 }
 
 /* The sums of all pieces of `from`, now; waits. */
-static CUresult sum(const struct piece *from, struct piece *to)
+static CUresult sum_pieces(const struct piece *from, struct piece *to)
 {
     const struct real_calls *real = real_calls();
     CUstream stream = core_stream(NULL);
@@ -232,7 +232,7 @@ bool verify_begin(const struct operands *operands)
     CUresult result = add_all(operands) ? DRIVER_SUCCESS : DRIVER_OUT_OF_MEMORY;
 
     if (result == DRIVER_SUCCESS) {
-        result = sum(verify.before, verify.before);
+        result = sum_pieces(verify.before, verify.before);
     }
     if (result != DRIVER_SUCCESS) {
         log_line("--verify: a launch cannot be watched: error %d", result);
@@ -240,14 +240,14 @@ bool verify_begin(const struct operands *operands)
     return result == DRIVER_SUCCESS;
 }
 
-static CUresult compare(const struct code_kernel *kernel)
+static CUresult compare_sums(const struct code_kernel *kernel)
 {
     CUresult result;
 
     for (size_t i = 0; i < verify.count; i++) {
         verify.after[i] = (struct piece){verify.before[i].address, verify.before[i].bytes, 0};
     }
-    result = sum(verify.after, verify.after);
+    result = sum_pieces(verify.after, verify.after);
     for (size_t i = 0; i < verify.count && result == DRIVER_SUCCESS; i++) {
         const struct piece *piece = &verify.before[i];
 
@@ -270,7 +270,7 @@ static CUresult compare(const struct code_kernel *kernel)
 CUresult verify_end(const struct code_kernel *kernel)
 {
     verify.watched++;
-    return compare(kernel);
+    return compare_sums(kernel);
 }
 
 void verify_figures(uint64_t *watched, uint64_t *failed)

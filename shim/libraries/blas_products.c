@@ -218,7 +218,7 @@ static bool ask_layout(void *layout, enum layout_attribute attribute, void *valu
            got == bytes;
 }
 
-static bool ask(void *description, int attribute, void *value, size_t bytes)
+static bool ask_description(void *description, int attribute, void *value, size_t bytes)
 {
     size_t got = 0;
 
@@ -271,7 +271,7 @@ static bool add_epilogue(struct operands *operands, void *description,
     uint64_t aux = 0;
     int64_t aux_ld = 0;
 
-    if (!ask(description, MATMUL_EPILOGUE, &epilogue, sizeof(epilogue))) {
+    if (!ask_description(description, MATMUL_EPILOGUE, &epilogue, sizeof(epilogue))) {
         return false;
     }
     if ((epilogue & (EPILOGUE_BIAS | EPILOGUE_BIAS_GRADIENTS)) != 0) {
@@ -279,14 +279,14 @@ static bool add_epilogue(struct operands *operands, void *description,
 
         /* How long gradients are depends on which operand they are of. */
         if (is_written || result->count > 1 ||
-            !ask(description, MATMUL_BIAS, &bias, sizeof(bias))) {
+            !ask_description(description, MATMUL_BIAS, &bias, sizeof(bias))) {
             return false;
         }
         operands_add_range(operands, bias, largest * element, CAPU_READ);
     }
     if ((epilogue & EPILOGUE_AUX) != 0) {
-        if (result->count > 1 || !ask(description, MATMUL_AUX, &aux, sizeof(aux)) ||
-            !ask(description, MATMUL_AUX_LD, &aux_ld, sizeof(aux_ld))) {
+        if (result->count > 1 || !ask_description(description, MATMUL_AUX, &aux, sizeof(aux)) ||
+            !ask_description(description, MATMUL_AUX_LD, &aux_ld, sizeof(aux_ld))) {
             return false;
         }
         operands_add_allocation(operands, aux, CAPU_UPDATE);
@@ -299,7 +299,8 @@ static bool has_other_pointers(void *description)
     for (size_t i = 0; i < sizeof(other_pointers) / sizeof(other_pointers[0]); i++) {
         uint64_t address = 0;
 
-        if (ask(description, other_pointers[i], &address, sizeof(address)) && address != 0) {
+        if (ask_description(description, other_pointers[i], &address, sizeof(address)) &&
+            address != 0) {
             return true;
         }
     }
@@ -312,8 +313,8 @@ static bool is_beta_zero(void *description, const void *beta)
     int32_t mode = 0;
     int32_t type = -1;
 
-    if (!ask(description, MATMUL_POINTER_MODE, &mode, sizeof(mode)) || mode != 0 ||
-        !ask(description, MATMUL_SCALE_TYPE, &type, sizeof(type)) || beta == NULL) {
+    if (!ask_description(description, MATMUL_POINTER_MODE, &mode, sizeof(mode)) || mode != 0 ||
+        !ask_description(description, MATMUL_SCALE_TYPE, &type, sizeof(type)) || beta == NULL) {
         return false;
     }
     return type == 0 ? *(const float *)beta == 0.0f : type == 1 && *(const double *)beta == 0.0;
@@ -341,8 +342,8 @@ static bool add_known(struct operands *operands, const struct matmul *matmul)
         !read_layout(matmul->layout_b, matmul->b, &b) ||
         !read_layout(matmul->layout_c, matmul->c, &c) ||
         !read_layout(matmul->layout_d, matmul->d, &d) ||
-        !ask(matmul->description, MATMUL_POINTER_MODE, &mode, sizeof(mode)) || mode != 0 ||
-        has_other_pointers(matmul->description) ||
+        !ask_description(matmul->description, MATMUL_POINTER_MODE, &mode, sizeof(mode)) ||
+        mode != 0 || has_other_pointers(matmul->description) ||
         !add_epilogue(operands, matmul->description, &d)) {
         return false;
     }

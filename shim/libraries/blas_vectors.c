@@ -15,7 +15,7 @@ struct call {
 };
 
 /* Takes the lock. */
-static struct call enter(cublasHandle_t handle, const char *name)
+static struct call enter_call(cublasHandle_t handle, const char *name)
 {
     struct call call = {.blas = blas_enter(name), .handle = handle};
     unsigned mode = BLAS_POINTERS_ON_HOST;
@@ -57,7 +57,7 @@ static void add_written(struct call *call, struct blas_matrix matrix, bool keeps
 }
 
 /* Begins the access. False: the lock is given back if it was taken. */
-static bool begin(struct call *call)
+static bool begin_call(struct call *call)
 {
     if (call->blas.status == BLAS_SUCCESS && call->needs_all) {
         operands_add_all(&call->blas.operands);
@@ -84,11 +84,11 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
 #define REDUCTION(name_, T, R)                                                                 \
     cublasStatus_t on_##name_(cublasHandle_t handle, int n, const T *x, int step_x, R *result) \
     {                                                                                          \
-        struct call call = enter(handle, #name_);                                              \
+        struct call call = enter_call(handle, #name_);                                         \
                                                                                                \
         add_read(&call, vector(x, n, step_x, sizeof(T)));                                      \
         add_number(&call, result, sizeof(R), CAPU_WRITE);                                      \
-        return begin(&call)                                                                    \
+        return begin_call(&call)                                                               \
                    ? blas_end(&call.blas, blas_calls()->name_(handle, n, x, step_x, result))   \
                    : call.blas.status;                                                         \
     }
@@ -97,11 +97,11 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
     cublasStatus_t on_cublas##P##scal_v2(cublasHandle_t handle, int n, const T *alpha, T *x,       \
                                          int step_x)                                               \
     {                                                                                              \
-        struct call call = enter(handle, "cublas" #P "scal");                                      \
+        struct call call = enter_call(handle, "cublas" #P "scal");                                 \
                                                                                                    \
         add_number(&call, alpha, sizeof(T), CAPU_READ);                                            \
         add_written(&call, vector(x, n, step_x, sizeof(T)), true);                                 \
-        return begin(&call)                                                                        \
+        return begin_call(&call)                                                                   \
                    ? blas_end(&call.blas,                                                          \
                               blas_calls()->cublas##P##scal_v2(handle, n, alpha, x, step_x))       \
                    : call.blas.status;                                                             \
@@ -110,24 +110,25 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
     cublasStatus_t on_cublas##P##axpy_v2(cublasHandle_t handle, int n, const T *alpha, const T *x, \
                                          int step_x, T *y, int step_y)                             \
     {                                                                                              \
-        struct call call = enter(handle, "cublas" #P "axpy");                                      \
+        struct call call = enter_call(handle, "cublas" #P "axpy");                                 \
                                                                                                    \
         add_number(&call, alpha, sizeof(T), CAPU_READ);                                            \
         add_read(&call, vector(x, n, step_x, sizeof(T)));                                          \
         add_written(&call, vector(y, n, step_y, sizeof(T)), true);                                 \
-        return begin(&call) ? blas_end(&call.blas, blas_calls()->cublas##P##axpy_v2(               \
-                                                       handle, n, alpha, x, step_x, y, step_y))    \
-                            : call.blas.status;                                                    \
+        return begin_call(&call)                                                                   \
+                   ? blas_end(&call.blas, blas_calls()->cublas##P##axpy_v2(handle, n, alpha, x,    \
+                                                                           step_x, y, step_y))     \
+                   : call.blas.status;                                                             \
     }                                                                                              \
                                                                                                    \
     cublasStatus_t on_cublas##P##copy_v2(cublasHandle_t handle, int n, const T *x, int step_x,     \
                                          T *y, int step_y)                                         \
     {                                                                                              \
-        struct call call = enter(handle, "cublas" #P "copy");                                      \
+        struct call call = enter_call(handle, "cublas" #P "copy");                                 \
                                                                                                    \
         add_read(&call, vector(x, n, step_x, sizeof(T)));                                          \
         add_written(&call, vector(y, n, step_y, sizeof(T)), false);                                \
-        return begin(&call)                                                                        \
+        return begin_call(&call)                                                                   \
                    ? blas_end(&call.blas,                                                          \
                               blas_calls()->cublas##P##copy_v2(handle, n, x, step_x, y, step_y))   \
                    : call.blas.status;                                                             \
@@ -136,11 +137,11 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
     cublasStatus_t on_cublas##P##swap_v2(cublasHandle_t handle, int n, T *x, int step_x, T *y,     \
                                          int step_y)                                               \
     {                                                                                              \
-        struct call call = enter(handle, "cublas" #P "swap");                                      \
+        struct call call = enter_call(handle, "cublas" #P "swap");                                 \
                                                                                                    \
         add_written(&call, vector(x, n, step_x, sizeof(T)), true);                                 \
         add_written(&call, vector(y, n, step_y, sizeof(T)), true);                                 \
-        return begin(&call)                                                                        \
+        return begin_call(&call)                                                                   \
                    ? blas_end(&call.blas,                                                          \
                               blas_calls()->cublas##P##swap_v2(handle, n, x, step_x, y, step_y))   \
                    : call.blas.status;                                                             \
@@ -149,14 +150,15 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
     cublasStatus_t on_cublas##P##dot_v2(cublasHandle_t handle, int n, const T *x, int step_x,      \
                                         const T *y, int step_y, T *result)                         \
     {                                                                                              \
-        struct call call = enter(handle, "cublas" #P "dot");                                       \
+        struct call call = enter_call(handle, "cublas" #P "dot");                                  \
                                                                                                    \
         add_read(&call, vector(x, n, step_x, sizeof(T)));                                          \
         add_read(&call, vector(y, n, step_y, sizeof(T)));                                          \
         add_number(&call, result, sizeof(T), CAPU_WRITE);                                          \
-        return begin(&call) ? blas_end(&call.blas, blas_calls()->cublas##P##dot_v2(                \
-                                                       handle, n, x, step_x, y, step_y, result))   \
-                            : call.blas.status;                                                    \
+        return begin_call(&call)                                                                   \
+                   ? blas_end(&call.blas, blas_calls()->cublas##P##dot_v2(handle, n, x, step_x, y, \
+                                                                          step_y, result))         \
+                   : call.blas.status;                                                             \
     }                                                                                              \
                                                                                                    \
     REDUCTION(cublas##P##nrm2_v2, T, T)                                                            \
@@ -168,7 +170,7 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
                                          const T *alpha, const T *a, int lda, const T *x,          \
                                          int step_x, const T *beta, T *y, int step_y)              \
     {                                                                                              \
-        struct call call = enter(handle, "cublas" #P "gemv");                                      \
+        struct call call = enter_call(handle, "cublas" #P "gemv");                                 \
         bool is_plain = transpose == BLAS_NO_TRANSPOSE;                                            \
         bool keeps = call.is_on_device || alpha == NULL || beta == NULL || *beta != 0;             \
                                                                                                    \
@@ -177,7 +179,7 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
         add_read(&call, matrix(a, m, n, lda, sizeof(T)));                                          \
         add_read(&call, vector(x, is_plain ? n : m, step_x, sizeof(T)));                           \
         add_written(&call, vector(y, is_plain ? m : n, step_y, sizeof(T)), keeps);                 \
-        return begin(&call)                                                                        \
+        return begin_call(&call)                                                                   \
                    ? blas_end(&call.blas,                                                          \
                               blas_calls()->cublas##P##gemv_v2(handle, transpose, m, n, alpha, a,  \
                                                                lda, x, step_x, beta, y, step_y))   \
@@ -188,13 +190,13 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
                                         const T *x, int step_x, const T *y, int step_y, T *a,      \
                                         int lda)                                                   \
     {                                                                                              \
-        struct call call = enter(handle, "cublas" #P "ger");                                       \
+        struct call call = enter_call(handle, "cublas" #P "ger");                                  \
                                                                                                    \
         add_number(&call, alpha, sizeof(T), CAPU_READ);                                            \
         add_read(&call, vector(x, m, step_x, sizeof(T)));                                          \
         add_read(&call, vector(y, n, step_y, sizeof(T)));                                          \
         add_written(&call, matrix(a, m, n, lda, sizeof(T)), true);                                 \
-        return begin(&call)                                                                        \
+        return begin_call(&call)                                                                   \
                    ? blas_end(&call.blas, blas_calls()->cublas##P##ger_v2(                         \
                                               handle, m, n, alpha, x, step_x, y, step_y, a, lda))  \
                    : call.blas.status;                                                             \
@@ -204,7 +206,7 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
         cublasHandle_t handle, unsigned transpose_a, unsigned transpose_b, int m, int n,           \
         const T *alpha, const T *a, int lda, const T *beta, const T *b, int ldb, T *c, int ldc)    \
     {                                                                                              \
-        struct call call = enter(handle, "cublas" #P "geam");                                      \
+        struct call call = enter_call(handle, "cublas" #P "geam");                                 \
         bool a_is_plain = transpose_a == BLAS_NO_TRANSPOSE;                                        \
         bool b_is_plain = transpose_b == BLAS_NO_TRANSPOSE;                                        \
                                                                                                    \
@@ -213,10 +215,11 @@ static struct blas_matrix vector(const void *x, int n, int step, size_t bytes)
         add_read(&call, matrix(a, a_is_plain ? m : n, a_is_plain ? n : m, lda, sizeof(T)));        \
         add_read(&call, matrix(b, b_is_plain ? m : n, b_is_plain ? n : m, ldb, sizeof(T)));        \
         add_written(&call, matrix(c, m, n, ldc, sizeof(T)), false);                                \
-        return begin(&call) ? blas_end(&call.blas, blas_calls()->cublas##P##geam(                  \
-                                                       handle, transpose_a, transpose_b, m, n,     \
-                                                       alpha, a, lda, beta, b, ldb, c, ldc))       \
-                            : call.blas.status;                                                    \
+        return begin_call(&call)                                                                   \
+                   ? blas_end(&call.blas, blas_calls()->cublas##P##geam(                           \
+                                              handle, transpose_a, transpose_b, m, n, alpha, a,    \
+                                              lda, beta, b, ldb, c, ldc))                          \
+                   : call.blas.status;                                                             \
     }
 
 FUNCTIONS(S, s, float)

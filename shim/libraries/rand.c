@@ -34,7 +34,7 @@ static curandStatus_t fail_missing(void)
     return RAND_NOT_INITIALIZED;
 }
 
-static void *find(const char *name)
+static void *find_function(const char *name)
 {
     void *function = loader_next("libcurand", name);
 
@@ -43,7 +43,7 @@ static void *find(const char *name)
 
 static void fill_calls(void)
 {
-#define FIND(name, parameters) calls.name = (curandStatus_t(*) parameters)find(#name);
+#define FIND(name, parameters) calls.name = (curandStatus_t(*) parameters)find_function(#name);
 #define FIND_PLAIN(name, parameters, arguments) FIND(name, parameters)
 #define FIND_FILLING(name, type, parameters, arguments) FIND(name, parameters)
     RAND_OTHER(FIND)
@@ -113,7 +113,7 @@ static curandStatus_t status_of(CUresult result)
 }
 
 /* Takes the lock and begins the access. An error: neither. */
-static curandStatus_t begin(const void *numbers, size_t bytes, const char *name)
+static curandStatus_t begin_filling(const void *numbers, size_t bytes, const char *name)
 {
     struct operands operands = {0};
     CUresult result = core_enter();
@@ -132,7 +132,7 @@ static curandStatus_t begin(const void *numbers, size_t bytes, const char *name)
     return RAND_SUCCESS;
 }
 
-static curandStatus_t end(curandStatus_t status, const char *name)
+static curandStatus_t end_filling(curandStatus_t status, const char *name)
 {
     CUresult result;
 
@@ -163,19 +163,19 @@ static curandStatus_t end(curandStatus_t status, const char *name)
     }
 RAND_PLAIN(EXPORT_PLAIN)
 
-#define EXPORT_FILLING(name, type, parameters, arguments)                          \
-    EXPORT(name, parameters)                                                       \
-    {                                                                              \
-        curandStatus_t status;                                                     \
-                                                                                   \
-        if (!takes() || count > SIZE_MAX / sizeof(type)) {                         \
-            return calls.name arguments;                                           \
-        }                                                                          \
-        if (is_refused(generator)) {                                               \
-            return RAND_LAUNCH_FAILURE;                                            \
-        }                                                                          \
-        status = begin(numbers, count * sizeof(type), #name);                      \
-        return status == RAND_SUCCESS ? end(calls.name arguments, #name) : status; \
+#define EXPORT_FILLING(name, type, parameters, arguments)                                  \
+    EXPORT(name, parameters)                                                               \
+    {                                                                                      \
+        curandStatus_t status;                                                             \
+                                                                                           \
+        if (!takes() || count > SIZE_MAX / sizeof(type)) {                                 \
+            return calls.name arguments;                                                   \
+        }                                                                                  \
+        if (is_refused(generator)) {                                                       \
+            return RAND_LAUNCH_FAILURE;                                                    \
+        }                                                                                  \
+        status = begin_filling(numbers, count * sizeof(type), #name);                      \
+        return status == RAND_SUCCESS ? end_filling(calls.name arguments, #name) : status; \
     }
 RAND_FILLING(EXPORT_FILLING)
 
