@@ -19,7 +19,6 @@
 #include "base/size_text.h"
 #include "device/calibration.h"
 #include "device/monotonic.h"
-#include "device/options.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -93,9 +92,9 @@ static const struct device_table cuda_table = {
 static capu_status refuse_error(capu_status status, const struct cuda_device *cuda,
                                 const char *attempt, int error, char *text, size_t text_bytes)
 {
-    return options_refuse(status, text, text_bytes, "cuda:%d: %s: %s, %s", cuda->ordinal, attempt,
-                          cudaGetErrorName((cudaError_t)error),
-                          cudaGetErrorString((cudaError_t)error));
+    return device_refuse(status, text, text_bytes, "cuda:%d: %s: %s, %s", cuda->ordinal, attempt,
+                         cudaGetErrorName((cudaError_t)error),
+                         cudaGetErrorString((cudaError_t)error));
 }
 
 /* Finds the device and makes it current. NO_DEVICE if that fails, for whatever reason. */
@@ -110,9 +109,9 @@ static capu_status find(struct cuda_device *cuda, char *text, size_t text_bytes)
                             text_bytes);
     }
     if (cuda->ordinal >= count) {
-        return options_refuse(CAPU_NO_DEVICE, text, text_bytes,
-                              "cuda:%d: there are %d CUDA devices, counted from 0", cuda->ordinal,
-                              count);
+        return device_refuse(CAPU_NO_DEVICE, text, text_bytes,
+                             "cuda:%d: there are %d CUDA devices, counted from 0", cuda->ordinal,
+                             count);
     }
     error = (int)cudaSetDevice(cuda->ordinal);
     if (error != cudaSuccess) {
@@ -137,8 +136,8 @@ static capu_status look_up(struct cuda_driver *driver, char *text, size_t text_b
                                                   cudaEnableDefault, NULL);           \
     if (error != cudaSuccess || entry == NULL) {                                      \
         cuda_forget_error(error);                                                     \
-        return options_refuse(CAPU_NO_DEVICE, text, text_bytes,                       \
-                              "the CUDA driver does not have " #call);                \
+        return device_refuse(CAPU_NO_DEVICE, text, text_bytes,                        \
+                             "the CUDA driver does not have " #call);                 \
     }                                                                                 \
     memcpy(&driver->call, &entry, sizeof(entry));
     CUDA_DRIVER_CALLS(LOOK_UP)
@@ -176,9 +175,9 @@ static capu_status list_access(struct cuda_device *cuda, bool has_peers, char *t
         error = (int)cudaDeviceCanAccessPeer(&can, other, cuda->ordinal);
         if (error == cudaSuccess && can != 0) {
             if (cuda->access_count == CUDA_DEVICES_MAX) {
-                return options_refuse(CAPU_UNSUPPORTED, text, text_bytes,
-                                      "cuda:%d: peer_access is limited to %d devices",
-                                      cuda->ordinal, CUDA_DEVICES_MAX);
+                return device_refuse(CAPU_UNSUPPORTED, text, text_bytes,
+                                     "cuda:%d: peer_access is limited to %d devices", cuda->ordinal,
+                                     CUDA_DEVICES_MAX);
             }
             add_access(cuda, other);
         }
@@ -223,26 +222,26 @@ static capu_status complete_options(struct cuda_device *cuda, struct device_opti
         options->memory_bytes = free_bytes - (share < HEADROOM_MAX ? share : HEADROOM_MAX);
     }
     if (options->memory_bytes > free_bytes) {
-        return options_refuse(
+        return device_refuse(
             CAPU_OVER_BUDGET, text, text_bytes,
             "a budget of %s is more than the %s that are free on the device, of %s",
             size_text(options->memory_bytes).text, size_text(free_bytes).text,
             size_text(total_bytes).text);
     }
-    *rule = options_page_rule(
+    *rule = device_make_page_rule(
         options, DEFAULT_PAGE_BYTES > granularity ? DEFAULT_PAGE_BYTES : granularity, PAGES_MAX);
     if (options->page_bytes == 0) {
         options->page_bytes = device_choose_page(rule, options->memory_bytes);
     }
     if ((options->page_bytes & (options->page_bytes - 1)) != 0 ||
         options->page_bytes % granularity != 0) {
-        return options_refuse(CAPU_INVALID, text, text_bytes,
-                              "a page of %" PRIu64
-                              " bytes is not a power of two and a multiple of %zu, "
-                              "which the device asks for",
-                              options->page_bytes, granularity);
+        return device_refuse(CAPU_INVALID, text, text_bytes,
+                             "a page of %" PRIu64
+                             " bytes is not a power of two and a multiple of %zu, "
+                             "which the device asks for",
+                             options->page_bytes, granularity);
     }
-    return options_round_memory(options, text, text_bytes);
+    return device_round_memory(options, text, text_bytes);
 }
 
 static void init(struct cuda_device *cuda, const struct device_options *options)
@@ -284,8 +283,8 @@ static capu_status measure(struct cuda_device *cuda, char *text, size_t text_byt
 
     if (status != CAPU_OK) {
         (void)cuda_failure(&cuda->head, failure, sizeof(failure));
-        options_refuse(status, text, text_bytes, "measuring the link%s%s",
-                       failure[0] != '\0' ? ": " : "", failure);
+        device_refuse(status, text, text_bytes, "measuring the link%s%s",
+                      failure[0] != '\0' ? ": " : "", failure);
     }
     return status;
 }
@@ -298,8 +297,8 @@ capu_status cuda_device_create(const struct device_options *options, struct devi
     capu_status status;
 
     if (cuda == NULL) {
-        return options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
-                              "no memory for the cuda device");
+        return device_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
+                             "no memory for the cuda device");
     }
     if (options != NULL) {
         complete = *options;

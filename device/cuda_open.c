@@ -18,7 +18,6 @@
 
 #include "base/environment.h"
 #include "device/device.h"
-#include "device/options.h"
 
 #include "capuchin/version.h"
 
@@ -195,27 +194,27 @@ static void find_places(const char *folder, struct places *places)
 static capu_status check(const struct cuda_plugin *plugin, const char *path, struct text text)
 {
     if (plugin->interface != CUDA_PLUGIN_INTERFACE || plugin->layout != CUDA_PLUGIN_LAYOUT) {
-        return options_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
-                              "the CUDA plug-in %s has interface %" PRIu64
-                              " and libcapuchin %s needs %d%s: install both from one package",
-                              path, plugin->interface, CAPU_VERSION_STRING, CUDA_PLUGIN_INTERFACE,
-                              plugin->interface == CUDA_PLUGIN_INTERFACE
-                                  ? ", of another build than that of this plug-in"
-                                  : "");
+        return device_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
+                             "the CUDA plug-in %s has interface %" PRIu64
+                             " and libcapuchin %s needs %d%s: install both from one package",
+                             path, plugin->interface, CAPU_VERSION_STRING, CUDA_PLUGIN_INTERFACE,
+                             plugin->interface == CUDA_PLUGIN_INTERFACE
+                                 ? ", of another build than that of this plug-in"
+                                 : "");
     }
     if (strcmp(plugin->version, CAPU_VERSION_STRING) != 0) {
-        return options_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
-                              "the CUDA plug-in %s is of version %s and libcapuchin of version %s: "
-                              "install both from one package",
-                              path, plugin->version, CAPU_VERSION_STRING);
+        return device_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
+                             "the CUDA plug-in %s is of version %s and libcapuchin of version %s: "
+                             "install both from one package",
+                             path, plugin->version, CAPU_VERSION_STRING);
     }
     return CAPU_OK;
 }
 
 static capu_status refuse_other(const char *path, struct text text)
 {
-    return options_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
-                          "%s is not a plug-in of libcapuchin", path);
+    return device_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
+                         "%s is not a plug-in of libcapuchin", path);
 }
 
 /* Checks a file before it is opened. */
@@ -228,8 +227,8 @@ static capu_status check_file(const char *path, struct text text)
     }
     return error == ENOEXEC
                ? refuse_other(path, text)
-               : options_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
-                                "the CUDA plug-in %s cannot be opened: %s", path, strerror(error));
+               : device_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
+                               "the CUDA plug-in %s cannot be opened: %s", path, strerror(error));
 }
 
 /* Opens the plug-in for one version of CUDA. OK and NULL if there is none. */
@@ -259,8 +258,8 @@ static capu_status open_plugin(const struct places *places, int major,
             continue;
         }
         if (library == NULL) {
-            return options_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
-                                  "the CUDA plug-in cannot be opened: %s", dlerror());
+            return device_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
+                                 "the CUDA plug-in cannot be opened: %s", dlerror());
         }
         *plugin = dlsym(library, CUDA_PLUGIN_SYMBOL);
         if (*plugin == NULL) {
@@ -287,8 +286,8 @@ static capu_status refuse_missing(const struct places *places, unsigned ordinal,
                                  places->folders[i][0] != '\0' ? places->folders[i]
                                                                : "the loader's folders");
     }
-    return options_refuse(CAPU_NO_DEVICE, text.to, text.bytes,
-                          "cuda:%u: there is no CUDA plug-in %s in: %s", ordinal, names, folders);
+    return device_refuse(CAPU_NO_DEVICE, text.to, text.bytes,
+                         "cuda:%u: there is no CUDA plug-in %s in: %s", ordinal, names, folders);
 }
 
 capu_status cuda_device_create(const struct device_options *options, struct device **device,
@@ -314,7 +313,7 @@ capu_status cuda_device_create(const struct device_options *options, struct devi
         status = plugin->create(options, device, reason, sizeof(reason));
         /* If none has a device, the text is that of the newest CUDA. */
         if (status != CAPU_OK && (status != CAPU_NO_DEVICE || !is_found)) {
-            options_refuse(status, text, text_bytes, "%s", reason);
+            device_refuse(status, text, text_bytes, "%s", reason);
         }
         if (status != CAPU_NO_DEVICE) {
             return status;

@@ -1,11 +1,15 @@
 /*
  * The checking wrappers of device.h: arguments are checked here, once, so that no device has to.
+ * And what devices share in their creation.
  *
  * What only a device can know (whether an address is reserved, whether a page is mapped) the
  * devices check in their books (books.h). No state; threads as in device.h.
  */
 #include "device/device.h"
 
+#include "base/size_text.h"
+
+#include <stdarg.h>
 #include <stdio.h>
 
 /* Misuse is the caller's bug: a plain status, since there is no context to hang a text on. */
@@ -381,4 +385,42 @@ capu_status device_failure(struct device *device, char *text, size_t text_bytes)
 {
     GUARD(device != NULL && (text != NULL || text_bytes == 0));
     return device->table->failure(device, text, text_bytes);
+}
+
+/* What devices share in their creation. */
+
+capu_status device_refuse(capu_status status, char *text, size_t text_bytes, const char *format,
+                          ...)
+{
+    if (text != NULL && text_bytes > 0) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(text, text_bytes, format, arguments);
+        va_end(arguments);
+    }
+    return status;
+}
+
+struct device_page_rule device_make_page_rule(const struct device_options *options,
+                                              uint64_t least_bytes, uint64_t most_pages)
+{
+    struct device_page_rule rule = {.least_bytes = least_bytes, .most_pages = most_pages};
+
+    if (options->least_page_bytes > least_bytes &&
+        options->least_page_bytes <= options->memory_bytes) {
+        rule.least_bytes = options->least_page_bytes;
+    }
+    return rule;
+}
+
+capu_status device_round_memory(struct device_options *options, char *text, size_t text_bytes)
+{
+    if (options->memory_bytes < options->page_bytes) {
+        return device_refuse(
+            CAPU_OVER_BUDGET, text, text_bytes, "a budget of %s is less than one page of %s",
+            size_text(options->memory_bytes).text, size_text(options->page_bytes).text);
+    }
+    options->memory_bytes &= ~(options->page_bytes - 1);
+    return CAPU_OK;
 }

@@ -394,4 +394,18 @@ void device_graph_destroy(struct device *device, struct device_graph *graph);
 uint64_t device_now_ns(struct device *device);
 capu_status device_failure(struct device *device, char *text, size_t text_bytes);
 
+/* For devices, in their creation. */
+
+/* Writes the text, if one is wanted, and returns the status. */
+capu_status device_refuse(capu_status status, char *text, size_t text_bytes, const char *format,
+                          ...) __attribute__((format(printf, 4, 5)));
+
+/* The rule by which the page is chosen. Pre: memory_bytes is set. */
+struct device_page_rule device_make_page_rule(const struct device_options *options,
+                                              uint64_t least_bytes, uint64_t most_pages);
+
+/* Rounds the memory down to whole pages; page_bytes is a power of two. OVER_BUDGET: less than one
+   page. */
+capu_status device_round_memory(struct device_options *options, char *text, size_t text_bytes);
+
 #endif

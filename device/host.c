@@ -11,7 +11,6 @@
 
 #include "base/size_text.h"
 #include "device/monotonic.h"
-#include "device/options.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -36,7 +35,7 @@ size_t host_mapping_limit(const struct host_machine *machine)
 struct device_page_rule host_page_rule(const struct host_machine *machine,
                                        const struct device_options *options)
 {
-    return options_page_rule(options, machine->page_bytes, host_mapping_limit(machine) / 2);
+    return device_make_page_rule(options, machine->page_bytes, host_mapping_limit(machine) / 2);
 }
 
 capu_status host_options_complete(const struct host_machine *machine,
@@ -49,9 +48,9 @@ capu_status host_options_complete(const struct host_machine *machine,
     uint64_t page_bytes = options->page_bytes;
 
     if (memory_bytes > machine->memory_bytes) {
-        return options_refuse(CAPU_OVER_BUDGET, text, text_bytes,
-                              "a budget of %s is more than the machine's memory of %s",
-                              size_text(memory_bytes).text, size_text(machine->memory_bytes).text);
+        return device_refuse(CAPU_OVER_BUDGET, text, text_bytes,
+                             "a budget of %s is more than the machine's memory of %s",
+                             size_text(memory_bytes).text, size_text(machine->memory_bytes).text);
     }
     complete.memory_bytes = memory_bytes;
     if (page_bytes == 0) {
@@ -60,11 +59,11 @@ capu_status host_options_complete(const struct host_machine *machine,
         page_bytes = device_choose_page(&rule, memory_bytes);
     }
     if ((page_bytes & (page_bytes - 1)) != 0 || page_bytes < machine->page_bytes) {
-        return options_refuse(CAPU_INVALID, text, text_bytes,
-                              "a page of %" PRIu64
-                              " bytes is not a power of two of at least the machine's "
-                              "page, %" PRIu64,
-                              page_bytes, machine->page_bytes);
+        return device_refuse(CAPU_INVALID, text, text_bytes,
+                             "a page of %" PRIu64
+                             " bytes is not a power of two of at least the machine's "
+                             "page, %" PRIu64,
+                             page_bytes, machine->page_bytes);
     }
     if (memory_bytes / page_bytes > limit) {
         uint64_t enough = page_bytes;
@@ -72,16 +71,16 @@ capu_status host_options_complete(const struct host_machine *machine,
         while (memory_bytes / enough > limit) {
             enough *= 2;
         }
-        return options_refuse(CAPU_NO_ADDRESS_SPACE, text, text_bytes,
-                              "a budget of %s in pages of %" PRIu64 " may need %" PRIu64
-                              " mappings, and of vm.max_map_count = %zu the device may "
-                              "use %zu: set a smaller budget, or pages of at least %s",
-                              size_text(memory_bytes).text, page_bytes, memory_bytes / page_bytes,
-                              machine->mapping_count, limit, size_text(enough).text);
+        return device_refuse(CAPU_NO_ADDRESS_SPACE, text, text_bytes,
+                             "a budget of %s in pages of %" PRIu64 " may need %" PRIu64
+                             " mappings, and of vm.max_map_count = %zu the device may "
+                             "use %zu: set a smaller budget, or pages of at least %s",
+                             size_text(memory_bytes).text, page_bytes, memory_bytes / page_bytes,
+                             machine->mapping_count, limit, size_text(enough).text);
     }
     complete.page_bytes = page_bytes;
     *options = complete;
-    return options_round_memory(options, text, text_bytes);
+    return device_round_memory(options, text, text_bytes);
 }
 
 static size_t read_max_map_count(void)
@@ -219,15 +218,15 @@ static capu_status create_memory_file(uint64_t bytes, int *file, char *text, siz
 
     /* Beyond this limit, making a file larger raises SIGXFSZ. */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
-        return options_refuse(CAPU_SYSTEM_LIMIT, text, text_bytes,
-                              "the host device's memory is a file of %s, and the file size limit "
-                              "(RLIMIT_FSIZE) is %s",
-                              size_text(bytes).text, size_text(limit.rlim_cur).text);
+        return device_refuse(CAPU_SYSTEM_LIMIT, text, text_bytes,
+                             "the host device's memory is a file of %s, and the file size limit "
+                             "(RLIMIT_FSIZE) is %s",
+                             size_text(bytes).text, size_text(limit.rlim_cur).text);
     }
     created = memfd_create("capuchin-device", MFD_CLOEXEC);
     if (created < 0) {
         error = errno;
-        return options_refuse(
+        return device_refuse(
             error == EMFILE || error == ENFILE ? CAPU_SYSTEM_LIMIT : CAPU_NO_HOST_MEMORY, text,
             text_bytes, "creating the file descriptor of the host device's memory: %s",
             strerror(error));
@@ -235,9 +234,9 @@ static capu_status create_memory_file(uint64_t bytes, int *file, char *text, siz
     if (ftruncate(created, (off_t)bytes) != 0) {
         error = errno;
         close(created);
-        return options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
-                              "making a memory file of %s: %s", size_text(bytes).text,
-                              strerror(error));
+        return device_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
+                             "making a memory file of %s: %s", size_text(bytes).text,
+                             strerror(error));
     }
     *file = created;
     return CAPU_OK;
@@ -265,8 +264,8 @@ capu_status host_device_create(const struct device_options *options, struct devi
     }
     host = calloc(1, sizeof(*host));
     if (host == NULL) {
-        return options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
-                              "out of memory while creating the host device");
+        return device_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
+                             "out of memory while creating the host device");
     }
     status = create_memory_file(complete.memory_bytes, &memory_file, text, text_bytes);
     if (status != CAPU_OK) {

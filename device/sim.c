@@ -30,7 +30,6 @@
 #include "device/sim.h"
 
 #include "device/books.h"
-#include "device/options.h"
 #include "device/sim_clock.h"
 
 #include <inttypes.h>
@@ -471,7 +470,7 @@ static struct device_capabilities complete_capabilities(const struct device_opti
     struct device_page_rule rule;
 
     complete.memory_bytes = or_default(given->memory_bytes, DEFAULT_MEMORY_BYTES);
-    rule = options_page_rule(&complete, DEFAULT_PAGE_BYTES, UINT64_MAX);
+    rule = device_make_page_rule(&complete, DEFAULT_PAGE_BYTES, UINT64_MAX);
     return (struct device_capabilities){
         .name = "sim",
         .page_bytes =

@@ -2,8 +2,6 @@
  * STUB_VERSION. */
 #include "device/cuda_plugin.h"
 
-#include "device/options.h"
-
 #include "capuchin/version.h"
 
 static capu_status create(const struct device_options *options, struct device **device, char *text,
@@ -11,8 +9,7 @@ static capu_status create(const struct device_options *options, struct device **
 {
     (void)options;
     (void)device;
-    return options_refuse(CAPU_NO_DEVICE, text, text_bytes, "no driver for %s",
-                          CAPU_VERSION_STRING);
+    return device_refuse(CAPU_NO_DEVICE, text, text_bytes, "no driver for %s", CAPU_VERSION_STRING);
 }
 
 extern const struct cuda_plugin cuda_plugin __attribute__((visibility("default")));
