@@ -58,7 +58,7 @@ static size_t folder_length(const char *path)
     return slash != NULL ? (size_t)(slash - path) + 1 : 0;
 }
 
-static int follow(struct target *target, const char *link)
+static int follow_link(struct target *target, const char *link)
 {
     size_t begin = link[0] == '/' ? 0 : folder_length(target->path);
 
@@ -123,7 +123,7 @@ static int look_at(struct target *target, int file, bool *is_link)
         return errno;
     }
     link[length] = '\0';
-    return follow(target, link);
+    return follow_link(target, link);
 }
 
 static int find_target(const char *path, struct target *target)
@@ -235,7 +235,7 @@ static int open_directly(struct replacement *new)
     return 0;
 }
 
-static int begin(struct replacement *new)
+static int begin_replacement(struct replacement *new)
 {
     int error = 0;
 
@@ -278,7 +278,7 @@ static int write_all(int file, const void *data, size_t bytes)
 
 /* Waits until the contents are on the disk: some file systems report only then that it is full, and
    after a crash the name must not lead to an empty file. Then the new file takes the name. */
-static int commit(struct replacement *new)
+static int commit_replacement(struct replacement *new)
 {
     if (new->path[0] == '\0') {
         return 0;
@@ -298,7 +298,7 @@ static int find_and_begin(const char *path, bool is_check, struct replacement *n
     for (int i = 0; error == EAGAIN && i < FINDS_MAX; i++) {
         error = find_target(path, &new->target);
         if (error == 0 && !(is_check && new->target.is_direct)) {
-            error = begin(new);
+            error = begin_replacement(new);
         }
     }
     return error;
@@ -331,7 +331,7 @@ int files_replace(const char *path, const void *data, size_t bytes, int *kept)
     }
     error = write_all(new.file, data, bytes);
     if (error == 0) {
-        error = commit(&new);
+        error = commit_replacement(&new);
     }
     if (error != 0) {
         discard(&new);

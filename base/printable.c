@@ -44,7 +44,7 @@ static size_t read_piece(const char *text, char piece[static PIECE_BYTES], size_
 
 /* Fills the buffer with at most `width` columns; returns how many they are. `used`: bytes.
    Advances *rest to what did not fit. */
-static size_t fill(const char **rest, size_t width, char *buffer, size_t *used)
+static size_t fill_line(const char **rest, size_t width, char *buffer, size_t *used)
 {
     const char *text = *rest;
     size_t columns = 0;
@@ -72,14 +72,14 @@ const char *printable(const char *text, char buffer[static PRINTABLE_BYTES])
 {
     size_t used;
 
-    fill(&text, SIZE_MAX, buffer, &used);
+    fill_line(&text, SIZE_MAX, buffer, &used);
     return buffer;
 }
 
 const char *printable_column(const char *text, size_t width, char buffer[static PRINTABLE_BYTES])
 {
     size_t used;
-    size_t columns = fill(&text, width, buffer, &used);
+    size_t columns = fill_line(&text, width, buffer, &used);
 
     while (columns++ < width && used + 1 < PRINTABLE_BYTES) {
         buffer[used++] = ' ';
@@ -94,7 +94,7 @@ const char *printable_cut(const char *text, size_t width, char buffer[static PRI
 
     /* A character takes four bytes at most. */
     ASSERT(width < (PRINTABLE_BYTES - sizeof("...")) / 4);
-    fill(&text, width, buffer, &used);
+    fill_line(&text, width, buffer, &used);
     if (*text != '\0') {
         memcpy(buffer + used, "...", sizeof("..."));
     }

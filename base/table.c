@@ -10,7 +10,7 @@
 
 #define FIRST_CAPACITY ((size_t)64)
 
-static size_t place(struct table *table, struct table_entry entry)
+static size_t place_entry(struct table *table, struct table_entry entry)
 {
     size_t at = hash_place(entry.key, table->bits);
 
@@ -50,7 +50,7 @@ bool table_reserve(struct table *table, size_t count)
     }
     for (size_t i = 0; i < table->capacity; i++) {
         if (table->entries[i].key != TABLE_NO_KEY) {
-            (void)place(&larger, table->entries[i]);
+            (void)place_entry(&larger, table->entries[i]);
         }
     }
     free(table->entries);
@@ -63,7 +63,7 @@ size_t table_put(struct table *table, uint64_t key, uint64_t value)
     ASSERT(key != TABLE_NO_KEY && table->count < table->capacity / 2);
     ASSERT_INTERNAL(table_index(table, key) == TABLE_NONE);
     table->count++;
-    return place(table, (struct table_entry){.key = key, .value = value});
+    return place_entry(table, (struct table_entry){.key = key, .value = value});
 }
 
 void table_remove(struct table *table, uint64_t key)
