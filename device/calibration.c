@@ -138,8 +138,8 @@ static capu_status open_way(struct bench *bench, size_t index)
     return status;
 }
 
-static capu_status copy(const struct bench *bench, const struct way *way, uint64_t bytes,
-                        unsigned count)
+static capu_status copy_repeatedly(const struct bench *bench, const struct way *way, uint64_t bytes,
+                                   unsigned count)
 {
     capu_status status = CAPU_OK;
 
@@ -152,13 +152,13 @@ static capu_status copy(const struct bench *bench, const struct way *way, uint64
 }
 
 /* Enqueues copies with an event on either side. */
-static capu_status enqueue(const struct bench *bench, const struct way *way, uint64_t bytes,
-                           unsigned count)
+static capu_status enqueue_timed(const struct bench *bench, const struct way *way, uint64_t bytes,
+                                 unsigned count)
 {
     capu_status status = device_event_record(bench->device, way->start, way->stream);
 
     if (status == CAPU_OK) {
-        status = copy(bench, way, bytes, count);
+        status = copy_repeatedly(bench, way, bytes, count);
     }
     return status == CAPU_OK ? device_event_record(bench->device, way->end, way->stream) : status;
 }
@@ -179,11 +179,11 @@ static capu_status time_of(const struct bench *bench, const struct way *way, uin
 static capu_status time_alone(const struct bench *bench, const struct way *way, uint64_t bytes,
                               unsigned count, uint64_t *ns)
 {
-    capu_status status = copy(bench, way, bytes, bench->effort->warm_copies);
+    capu_status status = copy_repeatedly(bench, way, bytes, bench->effort->warm_copies);
     uint64_t least = UINT64_MAX;
 
     for (int round = 0; round < ROUNDS && status == CAPU_OK; round++) {
-        status = enqueue(bench, way, bytes, count);
+        status = enqueue_timed(bench, way, bytes, count);
         if (status == CAPU_OK) {
             status = time_of(bench, way, ns);
         }
@@ -197,16 +197,16 @@ static capu_status time_alone(const struct bench *bench, const struct way *way, 
 static capu_status time_both_once(const struct bench *bench, uint64_t ns[WAYS])
 {
     const struct way *ways = bench->ways;
-    capu_status status = copy(bench, &ways[0], bench->bytes, bench->effort->warm_copies);
+    capu_status status = copy_repeatedly(bench, &ways[0], bench->bytes, bench->effort->warm_copies);
 
     if (status == CAPU_OK) {
-        status = enqueue(bench, &ways[0], bench->bytes, bench->effort->copies);
+        status = enqueue_timed(bench, &ways[0], bench->bytes, bench->effort->copies);
     }
     if (status == CAPU_OK) {
         status = device_stream_follow(bench->device, ways[1].stream, ways[0].start);
     }
     if (status == CAPU_OK) {
-        status = enqueue(bench, &ways[1], bench->bytes, bench->effort->copies);
+        status = enqueue_timed(bench, &ways[1], bench->bytes, bench->effort->copies);
     }
     for (size_t i = 0; i < WAYS && status == CAPU_OK; i++) {
         status = time_of(bench, &ways[i], &ns[i]);
@@ -265,7 +265,7 @@ static capu_status time_all(struct bench *bench, uint64_t both_ns[WAYS], uint64_
     return status == CAPU_OK ? time_both(bench, both_ns) : status;
 }
 
-static capu_status measure(struct bench *bench, struct device_link *found)
+static capu_status measure_link(struct bench *bench, struct device_link *found)
 {
     const struct way *ways = bench->ways;
     uint64_t both_ns[WAYS] = {0};
@@ -315,7 +315,7 @@ capu_status calibration_complete(struct device *device, uint64_t memory_bytes,
     if (link->d2h_bytes_per_s != 0 && link->h2d_bytes_per_s != 0) {
         return CAPU_OK;
     }
-    status = measure(&bench, &found);
+    status = measure_link(&bench, &found);
     closed = close_bench(&bench);
     status = status == CAPU_OK ? closed : status;
     if (status != CAPU_OK) {

@@ -98,7 +98,7 @@ static capu_status refuse_error(capu_status status, const struct cuda_device *cu
 }
 
 /* Finds the device and makes it current. NO_DEVICE if that fails, for whatever reason. */
-static capu_status find(struct cuda_device *cuda, char *text, size_t text_bytes)
+static capu_status find_device(struct cuda_device *cuda, char *text, size_t text_bytes)
 {
     int count = 0;
     int error = (int)cudaGetDeviceCount(&count);
@@ -244,7 +244,7 @@ static capu_status complete_options(struct cuda_device *cuda, struct device_opti
     return device_round_memory(options, text, text_bytes);
 }
 
-static void init(struct cuda_device *cuda, const struct device_options *options)
+static void init_device(struct cuda_device *cuda, const struct device_options *options)
 {
     const struct device_capabilities capabilities = {
         .name = "cuda",
@@ -274,7 +274,7 @@ static void init(struct cuda_device *cuda, const struct device_options *options)
     }
 }
 
-static capu_status measure(struct cuda_device *cuda, char *text, size_t text_bytes)
+static capu_status measure_link(struct cuda_device *cuda, char *text, size_t text_bytes)
 {
     struct device_capabilities *capabilities = &cuda->head.capabilities;
     char failure[sizeof(cuda->failure_text)];
@@ -305,7 +305,7 @@ capu_status cuda_device_create(const struct device_options *options, struct devi
     }
     cuda->ordinal = complete.ordinal <= INT32_MAX ? (int)complete.ordinal : INT32_MAX;
     cuda->is_exportable = complete.is_exportable;
-    status = find(cuda, text, text_bytes);
+    status = find_device(cuda, text, text_bytes);
     if (status == CAPU_OK) {
         status = look_up(&cuda->driver, text, text_bytes);
     }
@@ -320,8 +320,8 @@ capu_status cuda_device_create(const struct device_options *options, struct devi
         free(cuda);
         return status;
     }
-    init(cuda, &complete);
-    status = measure(cuda, text, text_bytes);
+    init_device(cuda, &complete);
+    status = measure_link(cuda, text, text_bytes);
     if (status != CAPU_OK) {
         cuda_destroy(&cuda->head);
         return status;

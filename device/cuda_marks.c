@@ -50,7 +50,7 @@ struct mark {
     char text[128];
 };
 
-static void fill(struct mark *mark, enum mark_kind kind, const char *name, uint64_t number)
+static void fill_mark(struct mark *mark, enum mark_kind kind, const char *name, uint64_t number)
 {
     const char *prefix = kind == MARK_OP && name != NULL ? "" : texts[kind];
 
@@ -72,7 +72,7 @@ void marks_begin(enum mark_kind kind, const char *name, uint64_t number)
     struct mark mark;
 
     if (marks_are_on()) {
-        fill(&mark, kind, name, number);
+        fill_mark(&mark, kind, name, number);
         nvtxDomainRangePushEx(domain, &mark.attributes);
     }
 }
@@ -91,7 +91,7 @@ uint64_t marks_open(enum mark_kind kind, const char *name, uint64_t number)
     if (!marks_are_on()) {
         return 0;
     }
-    fill(&mark, kind, name, number);
+    fill_mark(&mark, kind, name, number);
     return nvtxDomainRangeStartEx(domain, &mark.attributes);
 }
 

@@ -191,7 +191,8 @@ static void find_places(const char *folder, struct places *places)
 }
 
 /* Checks that the plug-in fits this library. */
-static capu_status check(const struct cuda_plugin *plugin, const char *path, struct text text)
+static capu_status check_plugin(const struct cuda_plugin *plugin, const char *path,
+                                struct text text)
 {
     if (plugin->interface != CUDA_PLUGIN_INTERFACE || plugin->layout != CUDA_PLUGIN_LAYOUT) {
         return device_refuse(CAPU_UNSUPPORTED, text.to, text.bytes,
@@ -265,7 +266,7 @@ static capu_status open_plugin(const struct places *places, int major,
         if (*plugin == NULL) {
             return refuse_other(path, text);
         }
-        return check(*plugin, path, text);
+        return check_plugin(*plugin, path, text);
     }
     return CAPU_OK;
 }

@@ -157,8 +157,8 @@ capu_status cuda_event_elapsed(struct device *device, struct device_event *from,
     return status;
 }
 
-static capu_status copy(struct device *device, capu_stream stream, void *to, const void *from,
-                        uint64_t bytes, enum cudaMemcpyKind kind)
+static capu_status copy_memory(struct device *device, capu_stream stream, void *to,
+                               const void *from, uint64_t bytes, enum cudaMemcpyKind kind)
 {
     struct cuda_device *cuda = cuda_of(device);
     capu_status status = cuda_activate_quickly(cuda);
@@ -171,19 +171,19 @@ static capu_status copy(struct device *device, capu_stream stream, void *to, con
 capu_status cuda_copy_out(struct device *device, capu_stream stream, void *to, const void *from,
                           uint64_t bytes)
 {
-    return copy(device, stream, to, from, bytes, cudaMemcpyDeviceToHost);
+    return copy_memory(device, stream, to, from, bytes, cudaMemcpyDeviceToHost);
 }
 
 capu_status cuda_copy_in(struct device *device, capu_stream stream, void *to, const void *from,
                          uint64_t bytes)
 {
-    return copy(device, stream, to, from, bytes, cudaMemcpyHostToDevice);
+    return copy_memory(device, stream, to, from, bytes, cudaMemcpyHostToDevice);
 }
 
 capu_status cuda_copy_within(struct device *device, capu_stream stream, void *to, const void *from,
                              uint64_t bytes)
 {
-    return copy(device, stream, to, from, bytes, cudaMemcpyDeviceToDevice);
+    return copy_memory(device, stream, to, from, bytes, cudaMemcpyDeviceToDevice);
 }
 
 capu_status cuda_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
@@ -280,8 +280,8 @@ static capu_status instantiate(struct cuda_device *cuda, cudaGraph_t captured,
 }
 
 /* Changes an executable graph to what was captured, if that has the same shape. */
-static capu_status update(struct cuda_device *cuda, struct device_graph *graph,
-                          cudaGraph_t captured, bool *is_updated)
+static capu_status update_graph(struct cuda_device *cuda, struct device_graph *graph,
+                                cudaGraph_t captured, bool *is_updated)
 {
     cudaGraphExecUpdateResultInfo result = {0};
     int error = (int)cudaGraphExecUpdate(graph->executable, captured, &result);
@@ -307,7 +307,7 @@ capu_status cuda_capture_end(struct device *device, capu_stream stream, struct d
         status = CUDA_CALL(cuda, CAPU_NO_HOST_MEMORY, cudaStreamEndCapture(stream, &captured));
     }
     if (status == CAPU_OK && old != NULL) {
-        status = update(cuda, old, captured, is_updated);
+        status = update_graph(cuda, old, captured, is_updated);
     }
     if (status == CAPU_OK && !*is_updated) {
         status = instantiate(cuda, captured, graph);

@@ -308,6 +308,9 @@ capu_status host_device_create(const struct device_options *options, struct devi
                                char *text, size_t text_bytes);
 capu_status sim_device_create(const struct device_options *options, struct device **device,
                               char *text, size_t text_bytes);
+/* Makes the device fail as if work of that name had failed. On sim `run` is not called, so no work
+   fails by itself. False if it is not a sim device. */
+bool sim_device_fail(struct device *device, const char *name);
 /* NO_DEVICE also if there is no plug-in with this device; UNSUPPORTED: the plug-in that was found
    does not fit the library, or cannot be opened. Rates that are given are used as
    they are; otherwise the link is measured, which takes a moment. From then on this device is the

@@ -87,7 +87,7 @@ static bool is_handler(const struct sigaction *action)
 
 /* The lock is held. If ours was left in place below another handler, and that one is still there,
    it passes faults on to ours: installing ours above it as well would make a circle. */
-static bool install(void)
+static bool install_handler(void)
 {
     struct sigaction action = {.sa_sigaction = on_fault};
     struct sigaction current;
@@ -143,7 +143,7 @@ capu_status fault_trap_set(void *address, uint64_t bytes, fault_trap_handler *ha
     trap = find_or_make();
     if (trap == NULL) {
         status = CAPU_NO_HOST_MEMORY;
-    } else if (set_count == 0 && !install()) {
+    } else if (set_count == 0 && !install_handler()) {
         status = CAPU_DEVICE_FAILED;
     } else {
         set_count++;

@@ -176,8 +176,8 @@ static const struct device_table host_table = {
     .view = host_view,
 };
 
-static void init(struct host_device *host, const struct device_options *options, int memory_file,
-                 const struct host_machine *machine)
+static void init_device(struct host_device *host, const struct device_options *options,
+                        int memory_file, const struct host_machine *machine)
 {
     const struct device_capabilities capabilities = {
         .name = "host",
@@ -271,7 +271,7 @@ capu_status host_device_create(const struct device_options *options, struct devi
     if (status != CAPU_OK) {
         goto free_host;
     }
-    init(host, &complete, memory_file, &machine);
+    init_device(host, &complete, memory_file, &machine);
     *device = &host->head;
     return CAPU_OK;
 
@@ -303,7 +303,7 @@ struct device_event {
     struct device_tally tally; /* of the stream, at that time */
 };
 
-static void release(struct device_event *event)
+static void release_event(struct device_event *event)
 {
     bool is_last;
 
@@ -329,7 +329,7 @@ static void take_time(struct device_event *event, uint64_t recording,
         event->tally = *tally;
     }
     pthread_mutex_unlock(&event->lock);
-    release(event);
+    release_event(event);
 }
 
 capu_status host_event_create(struct device *device, bool with_timing, struct device_event **event)
@@ -350,7 +350,7 @@ capu_status host_event_create(struct device *device, bool with_timing, struct de
 void host_event_destroy(struct device *device, struct device_event *event)
 {
     (void)device;
-    release(event);
+    release_event(event);
 }
 
 /* Enqueues an item that reads the clock. */
@@ -364,7 +364,7 @@ static capu_status record_time(struct device_event *event, struct host_stream *s
 
     status = host_stream_push_notice(stream, take_time, event, event->recording + 1);
     if (status != CAPU_OK) {
-        release(event);
+        release_event(event);
         return status;
     }
     event->recording++;

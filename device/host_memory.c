@@ -50,7 +50,7 @@ static off_t page_offset(const struct host_device *host, device_page page)
 
 /* Gives the page memory before it is mapped, so that lack of memory is a status here and not a
    SIGBUS where the page is touched. */
-static capu_status commit(const struct host_device *host, device_page page)
+static capu_status commit_page(const struct host_device *host, device_page page)
 {
     off_t bytes = (off_t)host->head.capabilities.page_bytes;
 
@@ -82,7 +82,7 @@ capu_status host_page_create(struct device *device, device_page *page)
     if (status != CAPU_OK) {
         return status;
     }
-    status = commit(host, number);
+    status = commit_page(host, number);
     if (status != CAPU_OK) {
         uncommit(host, number); /* a failed fallocate may have provided a part */
         page_numbers_give(&host->pages, number);
@@ -429,7 +429,7 @@ capu_status host_close(struct device *device, struct device_faults *faults)
 }
 
 /* Notes the first address. */
-static void note(_Atomic uintptr_t *noted, const void *address)
+static void note_address(_Atomic uintptr_t *noted, const void *address)
 {
     uintptr_t none = 0;
 
@@ -458,14 +458,14 @@ bool host_guard_fault(void *owner, void *address)
     const struct device_grant *grant = is_open ? find_grant(host, address) : NULL;
 
     if (grant != NULL) {
-        note(&host->guard.written, address);
+        note_address(&host->guard.written, address);
         return protect(host, grant, PROT_READ | PROT_WRITE);
     }
     if (!is_open && !is_mapped(host, &page)) {
         return false;
     }
     if (is_open) {
-        note(&host->guard.strayed, address);
+        note_address(&host->guard.strayed, address);
     }
     atomic_store(&host->guard.has_opened_more, true);
     return protect(host, &page, PROT_READ | PROT_WRITE);

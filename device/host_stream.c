@@ -166,7 +166,7 @@ static void sleep_until(uint64_t ns)
     }
 }
 
-static void copy(const struct item *item)
+static void copy_item(const struct item *item)
 {
     bool has_rate = item->link != NULL && item->link->bytes_per_s > 0;
     uint64_t end = has_rate ? pass_link(item->link, item->of.copy.bytes) : 0;
@@ -208,7 +208,7 @@ static bool execute(struct host_stream *stream, const struct item *item)
         break;
     case ITEM_COPY:
         if (is_working) {
-            copy(item);
+            copy_item(item);
         }
         break;
     case ITEM_FILL:
@@ -232,7 +232,7 @@ static bool execute(struct host_stream *stream, const struct item *item)
 }
 
 /* A stream's thread: executes items in order until the stream ends and none is left. */
-static void *serve(void *argument)
+static void *serve_stream(void *argument)
 {
     struct host_stream *stream = argument;
 
@@ -274,7 +274,7 @@ static void *serve(void *argument)
 }
 
 /* Doubles the ring. The lock is held. */
-static bool grow(struct host_stream *stream)
+static bool grow_ring(struct host_stream *stream)
 {
     size_t capacity = stream->capacity == 0 ? FIRST_CAPACITY : stream->capacity * 2;
     struct item *items = malloc(capacity * sizeof(*items));
@@ -301,13 +301,13 @@ static capu_status make_room(struct host_stream *stream, uint64_t count)
     }
     pthread_mutex_lock(&stream->lock);
     while (stream->enqueued - stream->taken + count > stream->capacity && status == CAPU_OK) {
-        status = grow(stream) ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+        status = grow_ring(stream) ? CAPU_OK : CAPU_NO_HOST_MEMORY;
     }
     pthread_mutex_unlock(&stream->lock);
     return status;
 }
 
-static capu_status push(struct host_stream *stream, const struct item *item)
+static capu_status push_item(struct host_stream *stream, const struct item *item)
 {
     capu_status status = host_failure_of(stream->host);
     bool must_wake;
@@ -316,7 +316,7 @@ static capu_status push(struct host_stream *stream, const struct item *item)
         return status;
     }
     pthread_mutex_lock(&stream->lock);
-    if (stream->enqueued - stream->taken == stream->capacity && !grow(stream)) {
+    if (stream->enqueued - stream->taken == stream->capacity && !grow_ring(stream)) {
         pthread_mutex_unlock(&stream->lock);
         return CAPU_NO_HOST_MEMORY;
     }
@@ -331,9 +331,9 @@ static capu_status push(struct host_stream *stream, const struct item *item)
     return CAPU_OK;
 }
 
-static capu_status start(struct host_stream *stream)
+static capu_status start_thread(struct host_stream *stream)
 {
-    if (!thread_start(&stream->thread, serve, stream)) {
+    if (!thread_start(&stream->thread, serve_stream, stream)) {
         return CAPU_SYSTEM_LIMIT;
     }
     stream->is_running = true;
@@ -358,7 +358,7 @@ static struct host_stream *find_or_make(struct host_device *host)
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->has_items, NULL);
     pthread_cond_init(&stream->has_done, NULL);
-    if (!grow(stream)) {
+    if (!grow_ring(stream)) {
         pthread_cond_destroy(&stream->has_done);
         pthread_cond_destroy(&stream->has_items);
         pthread_mutex_destroy(&stream->lock);
@@ -384,7 +384,7 @@ capu_status host_stream_create(struct device *device, enum device_engine engine,
         return CAPU_NO_HOST_MEMORY;
     }
     made->is_ending = false;
-    status = start(made);
+    status = start_thread(made);
     if (status != CAPU_OK) {
         return status;
     }
@@ -462,7 +462,8 @@ struct transfer {
 /* Where the device reaches its own memory: at the address itself, or, if it is guarded, in the view
    of all memory, which may have the pages in another order. Then *bytes becomes less. Addresses
    with no page stay as they are, and fault. */
-static void *reach(struct host_device *host, const void *address, bool is_device, uint64_t *bytes)
+static void *reach_memory(struct host_device *host, const void *address, bool is_device,
+                          uint64_t *bytes)
 {
     void *seen = NULL;
 
@@ -479,10 +480,11 @@ static struct item next_piece(struct host_device *host, const struct transfer *t
     struct item item = transfer->item;
 
     *bytes = item.of.copy.bytes - done;
-    item.of.copy.to = reach(host, (char *)item.of.copy.to + done, transfer->is_to_device, bytes);
+    item.of.copy.to =
+        reach_memory(host, (char *)item.of.copy.to + done, transfer->is_to_device, bytes);
     if (item.kind == ITEM_COPY) {
-        item.of.copy.from =
-            reach(host, (const char *)item.of.copy.from + done, transfer->is_from_device, bytes);
+        item.of.copy.from = reach_memory(host, (const char *)item.of.copy.from + done,
+                                         transfer->is_from_device, bytes);
     }
     item.of.copy.bytes = *bytes;
     return item;
@@ -505,7 +507,7 @@ static capu_status push_transfer(struct host_device *host, struct host_stream *s
     for (uint64_t done = 0; done < total && status == CAPU_OK; done += bytes) {
         const struct item item = next_piece(host, transfer, done, &bytes);
 
-        status = push(stream, &item);
+        status = push_item(stream, &item);
     }
     return status;
 }
@@ -562,7 +564,7 @@ capu_status host_run(struct device *device, capu_stream stream, const struct dev
     const struct item item = {.kind = ITEM_RUN, .of.run = *work};
 
     (void)device;
-    return push(stream, &item);
+    return push_item(stream, &item);
 }
 
 uint64_t host_stream_newest(const struct host_stream *stream)
@@ -578,7 +580,7 @@ capu_status host_stream_push_notice(struct host_stream *stream, host_stream_noti
         .of.notice = {.call = notice, .event = event, .recording = recording},
     };
 
-    return push(stream, &item);
+    return push_item(stream, &item);
 }
 
 capu_status host_stream_push_follow(struct host_stream *stream, struct host_stream *other,
@@ -589,5 +591,5 @@ capu_status host_stream_push_follow(struct host_stream *stream, struct host_stre
         .of.follow = {.stream = other, .number = number},
     };
 
-    return push(stream, &item);
+    return push_item(stream, &item);
 }

@@ -55,7 +55,7 @@ static void make_events(struct lane *lane, bool with_timing)
 }
 
 /* Moves the live marks into a ring of twice the size. On failure nothing has changed. */
-static capu_status grow(struct lane *lane)
+static capu_status grow_ring(struct lane *lane)
 {
     size_t capacity = lane->capacity == 0 ? FIRST_CAPACITY : lane->capacity * 2;
     struct lane_slot *slots = calloc(capacity, sizeof(*slots));
@@ -94,7 +94,7 @@ static capu_status make_room(struct lane *lane)
             return CAPU_OK;
         }
     }
-    return grow(lane);
+    return grow_ring(lane);
 }
 
 capu_status lane_init(struct lane *lane, struct device *device, enum device_engine engine,
@@ -134,7 +134,8 @@ void lane_finish(struct lane *lane)
     memset(lane, 0, sizeof(*lane));
 }
 
-static capu_status mark(struct lane *lane, bool with_timing, struct lane_position *position)
+static capu_status mark_position(struct lane *lane, bool with_timing,
+                                 struct lane_position *position)
 {
     struct device_event **event;
     struct lane_slot *slot;
@@ -167,7 +168,7 @@ static capu_status mark(struct lane *lane, bool with_timing, struct lane_positio
 
 capu_status lane_mark(struct lane *lane, struct lane_position *position)
 {
-    return mark(lane, lane->with_timing, position);
+    return mark_position(lane, lane->with_timing, position);
 }
 
 capu_status lane_mark_untimed(struct lane *lane, struct lane_position *position)
@@ -176,7 +177,7 @@ capu_status lane_mark_untimed(struct lane *lane, struct lane_position *position)
         lane->mixes = true;
         make_events(lane, false);
     }
-    return mark(lane, false, position);
+    return mark_position(lane, false, position);
 }
 
 struct lane_position lane_promise(struct lane *lane)

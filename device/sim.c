@@ -27,7 +27,7 @@
  *
  * Owned by the calling thread, except for host memory, which has its lock.
  */
-#include "device/sim.h"
+#include "device/device.h"
 
 #include "device/books.h"
 #include "device/sim_clock.h"
@@ -85,7 +85,7 @@ static uint64_t copy_ns(const struct device *device, uint64_t bytes, uint64_t by
     return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
 }
 
-static capu_status issue(struct device *device, capu_stream stream, uint64_t duration_ns)
+static capu_status issue_work(struct device *device, capu_stream stream, uint64_t duration_ns)
 {
     struct sim_stream *issued = stream;
     capu_status status = failure_of(device);
@@ -325,8 +325,8 @@ static capu_status sim_copy_out(struct device *device, capu_stream stream, void 
     if (!is_mapped(sim, from, bytes)) {
         return CAPU_INVALID;
     }
-    status =
-        issue(device, stream, copy_ns(device, bytes, device->capabilities.link.d2h_bytes_per_s));
+    status = issue_work(device, stream,
+                        copy_ns(device, bytes, device->capabilities.link.d2h_bytes_per_s));
     if (status == CAPU_OK && !chunks_hold(&sim->chunks, to, bytes)) {
         memset(to, 0, bytes);
     }
@@ -340,7 +340,8 @@ static capu_status sim_copy_in(struct device *device, capu_stream stream, void *
     if (!is_mapped(sim_of(device), to, bytes)) {
         return CAPU_INVALID;
     }
-    return issue(device, stream, copy_ns(device, bytes, device->capabilities.link.h2d_bytes_per_s));
+    return issue_work(device, stream,
+                      copy_ns(device, bytes, device->capabilities.link.h2d_bytes_per_s));
 }
 
 static capu_status sim_copy_within(struct device *device, capu_stream stream, void *to,
@@ -349,20 +350,20 @@ static capu_status sim_copy_within(struct device *device, capu_stream stream, vo
     if (!is_mapped(sim_of(device), to, bytes) || !is_mapped(sim_of(device), from, bytes)) {
         return CAPU_INVALID;
     }
-    return issue(device, stream, 0);
+    return issue_work(device, stream, 0);
 }
 
 static capu_status sim_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
                             uint64_t bytes)
 {
     (void)byte;
-    return is_mapped(sim_of(device), to, bytes) ? issue(device, stream, 0) : CAPU_INVALID;
+    return is_mapped(sim_of(device), to, bytes) ? issue_work(device, stream, 0) : CAPU_INVALID;
 }
 
 static capu_status sim_run(struct device *device, capu_stream stream,
                            const struct device_work *work)
 {
-    return issue(device, stream, work->duration_ns);
+    return issue_work(device, stream, work->duration_ns);
 }
 
 static uint64_t sim_now_ns(struct device *device)

@@ -37,7 +37,7 @@ static struct sim_item *item_of(const struct sim_engine *engine, uint64_t number
     return &engine->items[number & (engine->capacity - 1)];
 }
 
-static capu_status grow(struct sim_engine *engine)
+static capu_status grow_queue(struct sim_engine *engine)
 {
     size_t capacity = engine->capacity == 0 ? FIRST_CAPACITY : engine->capacity * 2;
     struct sim_item *items = malloc(capacity * sizeof(*items));
@@ -77,7 +77,7 @@ bool sim_clock_has_passed(const struct sim_clock *clock, const struct sim_point 
 }
 
 /* The time is now, or it joins the list of an item. */
-static void place(struct sim_clock *clock, struct sim_time *time)
+static void place_time(struct sim_clock *clock, struct sim_time *time)
 {
     unsigned i = find_pending(clock, &time->point);
     struct sim_item *item;
@@ -111,7 +111,7 @@ void sim_clock_set(struct sim_clock *clock, struct sim_time *time, const struct 
 {
     sim_clock_forget(time);
     time->point = *point;
-    place(clock, time);
+    place_time(clock, time);
 }
 
 capu_status sim_clock_issue(struct sim_clock *clock, unsigned engine, uint64_t ns,
@@ -120,7 +120,7 @@ capu_status sim_clock_issue(struct sim_clock *clock, unsigned engine, uint64_t n
     struct sim_engine *to = &clock->engines[engine];
 
     if (to->issued - to->ended >= to->capacity) {
-        capu_status status = grow(to);
+        capu_status status = grow_queue(to);
 
         if (status != CAPU_OK) {
             return status;
@@ -178,13 +178,13 @@ static void end_item(struct sim_clock *clock, struct sim_engine *engine)
     while (waiting != NULL) {
         struct sim_time *next = waiting->next;
 
-        place(clock, waiting); /* another item may have to end, too */
+        place_time(clock, waiting); /* another item may have to end, too */
         waiting = next;
     }
 }
 
 /* Ends the items that end next, all at the same time. */
-static void step(struct sim_clock *clock)
+static void step_clock(struct sim_clock *clock)
 {
     uint64_t rests[SIM_ENGINES];
     uint64_t least = UINT64_MAX;
@@ -229,10 +229,10 @@ static bool ends_now(struct sim_clock *clock)
 void sim_clock_wait(struct sim_clock *clock, const struct sim_point *point)
 {
     while (!sim_clock_has_passed(clock, point)) {
-        step(clock);
+        step_clock(clock);
     }
     while (ends_now(clock)) {
-        step(clock);
+        step_clock(clock);
     }
 }
 

@@ -2,7 +2,6 @@
 #include "tests/support/adaptor_fault.h"
 
 #include "base/random.h"
-#include "device/sim.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* Lanes: the ring of events, its growth and reuse, and positions. On sim, where times are exact. */
 #include "device/lane.h"
-#include "device/sim.h"
 #include "tests/support/adaptor_count.h"
 #include "tests/support/suite.h"
 

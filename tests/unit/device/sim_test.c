@@ -1,5 +1,5 @@
 /* The times of the sim device, compared with values computed by hand, and its bookkeeping. */
-#include "device/sim.h"
+#include "device/device.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
