@@ -1,5 +1,5 @@
-/* The access of an instruction, see access.h. */
-#include "interpose/flow/access.h"
+/* The access of an instruction, see flow.h. */
+#include "interpose/flow/flow.h"
 
 #include "interpose/ptx/ptx_opcode.h"
 

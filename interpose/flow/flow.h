@@ -146,4 +146,66 @@ bool flow_is_empty(const struct flow *flow, const uint64_t *set);
    it is computed from the place of that and from ids, and from nothing else. */
 bool flow_is_grid(const struct flow *flow, const struct flow_value *address);
 
+/* access.c */
+
+/* An access by an instruction: what it is and where, as its opcode and operands say, whatever they
+   point to. */
+struct access {
+    const struct ptx_instruction *instruction;
+    const struct ptx_operand *address; /* NULL: the instruction has none */
+    unsigned position;                 /* of the address among the operands */
+    enum ptx_space space;              /* of the address */
+    bool is_read;
+    bool is_written;
+    bool is_atomic;
+    bool is_tile;    /* a warp's, of several items */
+    bool may_be_cut; /* a copy of fewer bytes than `bytes`, or of none, as an operand says */
+    unsigned bytes;
+    /* A tile of wmma, as lines of neighbours: rows or columns. */
+    unsigned line_count; /* 0: not known */
+    unsigned line_bytes;
+    const struct ptx_operand *stride; /* from line to line, in items; NULL: they follow directly */
+    const struct ptx_operand *length; /* of a bulk copy; NULL: `bytes` */
+};
+
+/* The access of an instruction of this function. False: it has none. */
+bool access_of(const struct ptx_function *function, const struct ptx_instruction *instruction,
+               struct access *access);
+
+/* The register that says how far the access reaches, if one does: the stride of a tile, the length
+   of a bulk copy. NULL: none does. */
+const struct ptx_operand *access_measure(const struct access *access);
+
+/* waits.c */
+
+/*
+ * Waiting: a loop that is left when memory has changed, which another thread has to do. A part of
+ * the kernel that computes addresses would hang in it.
+ *
+ * The other thread may be one of the same launch: threads take a lock, meet at a barrier, or pass
+ * sums from block to block. It is taken to be if the kernel itself stores to all memory that the
+ * awaited access may reach, before it waits or by that access. Otherwise another kernel or the host
+ * is awaited.
+ */
+struct waits {
+    bool has_some;
+    const struct ptx_instruction *for_others; /* waits for another kernel; NULL: none does */
+};
+
+/* Errors: NO_HOST_MEMORY. */
+capu_status waits_find(struct flow *flow, struct waits *waits);
+
+/* repeat.c */
+
+/*
+ * Whether the instructions of a function do the same each time that it runs with the same
+ * parameters on the same memory. They do not if they read clocks, or where and when threads run;
+ * if they use atomics, or accesses that are meant for memory that other threads change meanwhile;
+ * if they call something, which may print or stop; or if they name variables of the module, which
+ * have other contents later. What is not known for certain counts as different.
+ *
+ * Not decided here: whether the memory is the same, and whether threads of the function race.
+ */
+bool repeat_is_same(const struct ptx_module *module, const struct ptx_function *function);
+
 #endif

@@ -1,14 +1,5 @@
-/* Functions that do the same each time, see repeat.h. */
-#include "interpose/flow/repeat.h"
-
-#include <string.h>
-
-static bool starts_with(struct span text, const char *with)
-{
-    size_t length = strlen(with);
-
-    return text.length >= length && memcmp(text.text, with, length) == 0;
-}
+/* Functions that do the same each time, see flow.h. */
+#include "interpose/flow/flow_parts.h"
 
 /* Registers whose values a launch determines. */
 static bool is_determined(struct span name)
@@ -22,7 +13,7 @@ static bool is_determined(struct span name)
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (starts_with(name, names[i])) {
+        if (flow_starts_with(name, names[i])) {
             return true;
         }
     }
@@ -60,18 +51,19 @@ static bool is_same_effect(const struct ptx_instruction *instruction)
     case EFFECT_BRANCH_TABLE:
         return true;
     case EFFECT_NONE: /* waits for other kernels or for transfers of hardware */
-        return !starts_with(opcode, "griddepcontrol") &&
-               !starts_with(opcode, "cp.async.mbarrier") && !starts_with(opcode, "cp.async.bulk");
+        return !flow_starts_with(opcode, "griddepcontrol") &&
+               !flow_starts_with(opcode, "cp.async.mbarrier") &&
+               !flow_starts_with(opcode, "cp.async.bulk");
     case EFFECT_EXIT:
-        return !starts_with(opcode, "trap");
+        return !flow_starts_with(opcode, "trap");
     case EFFECT_EXCHANGE: /* between threads that are known */
-        return span_has_part(opcode, "sync") && !starts_with(opcode, "elect") &&
-               !starts_with(opcode, "wgmma");
+        return span_has_part(opcode, "sync") && !flow_starts_with(opcode, "elect") &&
+               !flow_starts_with(opcode, "wgmma");
     case EFFECT_LOAD:
     case EFFECT_STORE:
         return !is_for_others(opcode);
     case EFFECT_SHARED: /* of the others, some are atomics */
-        return starts_with(opcode, "ldmatrix") || starts_with(opcode, "stmatrix");
+        return flow_starts_with(opcode, "ldmatrix") || flow_starts_with(opcode, "stmatrix");
     default:
         return false;
     }

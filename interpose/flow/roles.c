@@ -8,9 +8,7 @@
 #include "interpose/flow/roles.h"
 
 #include "base/array.h"
-#include "interpose/flow/access.h"
-#include "interpose/flow/repeat.h"
-#include "interpose/flow/waits.h"
+#include "interpose/flow/flow.h"
 
 #include <stdio.h>
 #include <stdlib.h>

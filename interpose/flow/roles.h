@@ -62,8 +62,8 @@ struct kernel {
     bool waits;            /* may wait for another thread, in a loop */
     bool waits_for_others; /* for what it does not store to itself: for another kernel, or the host
                             */
-    bool is_repeatable;    /* does the same again if memory is the same, see repeat.h, and uses no
-                              variables */
+    bool is_repeatable; /* does the same again if memory is the same, see repeat_is_same, and uses
+                           no variables */
 };
 
 struct kernels {

@@ -1,7 +1,4 @@
-/* Loops that wait, see waits.h. */
-#include "interpose/flow/waits.h"
-
-#include "interpose/flow/access.h"
+/* Loops that wait, see flow.h. */
 #include "interpose/flow/flow_parts.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef CAPU_INTERPOSE_SLICE_PARTS_H
 #define CAPU_INTERPOSE_SLICE_PARTS_H
 
-#include "interpose/flow/access.h"
+#include "interpose/flow/flow.h"
 #include "interpose/slice/slice.h"
 
 #include <stdio.h>

@@ -74,7 +74,7 @@ void verify_figures(uint64_t *watched, uint64_t *failed);
  * they have computed, and computes it again where that is faster than copying it out and back.
  *
  * Such a launch is an op with a run function (capu_run) in place of an access. It is one of a
- * closed kernel that does the same each time (interpose/flow/repeat.h); it writes only tensors as a
+ * closed kernel that does the same each time (repeat_is_same); it writes only tensors as a
  * whole, and loads only from the program's allocations, whose changes the library knows of; and it
  * has no attributes. So the driver has accepted a launch like it before (reach.c). The op has a
  * copy of its parameters. Code that the program unloads stays loaded, since launches of it may be

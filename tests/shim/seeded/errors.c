@@ -10,7 +10,7 @@
 #include "shim/launch/reach_parts.h"
 #include "shim/libraries/blas.h"
 
-#include "interpose/flow/repeat.h"
+#include "interpose/flow/flow.h"
 #include "interpose/period/period.h"
 
 #include <stdlib.h>
