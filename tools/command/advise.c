@@ -5,7 +5,6 @@
 #include "tools/options/arguments.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
-#include "tools/output/say.h"
 #include "tools/predict/advice.h"
 
 #include <inttypes.h>

@@ -14,7 +14,6 @@
 #include "tools/command/commands.h"
 #include "tools/options/arguments.h"
 #include "tools/output/output.h"
-#include "tools/output/say.h"
 #include "tools/page/page.h"
 #include "tools/predict/advice.h"
 #include "tools/predict/predict.h"

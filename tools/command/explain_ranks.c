@@ -8,7 +8,7 @@
 #include "tools/command/explain.h"
 
 #include "base/printable.h"
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 #include "tools/report/rank_reports.h"
 
 #include <inttypes.h>

@@ -5,7 +5,6 @@
 #include "interpose/image/binary.h"
 #include "tools/options/arguments.h"
 #include "tools/output/output.h"
-#include "tools/output/say.h"
 
 #include <inttypes.h>
 #include <stdio.h>

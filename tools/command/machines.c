@@ -4,7 +4,6 @@
 #include "models/hardware.h"
 #include "tools/options/arguments.h"
 #include "tools/output/output.h"
-#include "tools/output/say.h"
 
 #include <argp.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* capuchin: plans and simulates training iterations. Dispatch to the subcommands. */
 #include "tools/command/commands.h"
 
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 
 #include "capuchin/version.h"
 

@@ -7,7 +7,6 @@
 #include "tools/options/zoo_options.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
-#include "tools/output/say.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
 
 #include "tools/options/zoo_options.h"
 #include "tools/output/output.h"
-#include "tools/output/say.h"
 #include "tools/predict/subject.h"
 
 #include <inttypes.h>

@@ -7,7 +7,6 @@
 #include "tools/options/arguments.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
-#include "tools/output/say.h"
 #include "tools/page/page.h"
 #include "tools/predict/subject.h"
 #include "tools/report/report_file.h"

@@ -7,7 +7,7 @@
 
 #include "tools/command/commands.h"
 #include "tools/options/arguments.h"
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 
 #include <dlfcn.h>
 #include <elf.h>

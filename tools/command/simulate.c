@@ -4,7 +4,6 @@
 
 #include "tools/options/arguments.h"
 #include "tools/output/output.h"
-#include "tools/output/say.h"
 #include "tools/page/page.h"
 #include "tools/predict/subject.h"
 #include "tools/view/timeline_export.h"

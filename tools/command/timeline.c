@@ -4,7 +4,6 @@
 
 #include "tools/options/arguments.h"
 #include "tools/output/output.h"
-#include "tools/output/say.h"
 #include "tools/predict/subject.h"
 #include "tools/report/report_file.h"
 

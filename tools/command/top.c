@@ -3,7 +3,6 @@
 
 #include "tools/options/arguments.h"
 #include "tools/output/output.h"
-#include "tools/output/say.h"
 #include "tools/top/top_screen.h"
 #include "tools/top/top_source.h"
 #include "tools/top/top_view.h"

@@ -2,7 +2,7 @@
 #include "tools/options/arguments.h"
 
 #include "base/assert.h"
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 #include "tools/page/page.h"
 
 #include "capuchin/context.h"

@@ -1,7 +1,7 @@
 /* The options that select a network, its variant and a machine. */
 #include "tools/options/zoo_options.h"
 
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 
 #include <inttypes.h>
 #include <stdio.h>

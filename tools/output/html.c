@@ -2,7 +2,7 @@
 #include "tools/output/html.h"
 
 #include "base/printable.h"
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

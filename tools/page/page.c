@@ -4,7 +4,6 @@
 #include "policy/bound/bound.h"
 #include "policy/model/validate.h"
 #include "tools/output/output.h"
-#include "tools/output/say.h"
 #include "tools/page/assets.h"
 #include "tools/page/page_parts.h"
 #include "tools/view/view.h"

@@ -2,8 +2,8 @@
 #include "tools/predict/advice.h"
 
 #include "base/printable.h"
+#include "tools/output/output.h"
 #include "tools/output/progress.h"
-#include "tools/output/say.h"
 #include "tools/predict/predict.h"
 #include "tools/predict/variant.h"
 

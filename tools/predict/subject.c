@@ -2,7 +2,7 @@
 #include "tools/predict/subject.h"
 
 #include "models/hardware.h"
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 
 #include <inttypes.h>
 #include <stddef.h>

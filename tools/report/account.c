@@ -7,7 +7,7 @@
  */
 #include "tools/report/account.h"
 
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Reads the report files of all ranks and matches their iterations. */
 #include "tools/report/rank_reports.h"
 
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

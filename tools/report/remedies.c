@@ -2,7 +2,7 @@
 #include "tools/report/remedies.h"
 
 #include "base/printable.h"
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 #include "tools/report/account.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "tools/report/report_file.h"
 
 #include "policy/format/json_lines.h"
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* The screen of `capuchin top`: the lines of top_view, as many as fit, and keys to move in them. */
 #include "tools/top/top_screen.h"
 
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 
 #if CAPUCHIN_HAVE_NCURSES
 

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "tools/top/top_source.h"
 
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 
 #include "base/user_folder.h"
 

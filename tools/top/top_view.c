@@ -2,7 +2,7 @@
 #include "tools/top/top_view.h"
 
 #include "base/printable.h"
-#include "tools/output/say.h"
+#include "tools/output/output.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "tools/view/timeline_export.h"
 
 #include "tools/output/output.h"
-#include "tools/output/say.h"
 
 #include "base/array.h"
 
