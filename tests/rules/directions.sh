@@ -42,7 +42,7 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         folders["runtime"] = "context tensor op lanes iteration guide record strict residency follow plan issue api"
         folders["interpose"] = "ptx flow image slice period"
         folders["shim"] = "driver core launch graph copies libraries exports"
-        folders["tools"] = "output view report predict page options top command"
+        folders["tools"] = "output view report predict page top command"
     }
     # The place of a word in a list, from 1 on; 0: it is not there.
     function rank(list, one,    words, n, i) {

@@ -2,7 +2,7 @@
  * it. */
 #include "tools/command/commands.h"
 
-#include "tools/options/arguments.h"
+#include "tools/command/arguments.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
 #include "tools/predict/advice.h"

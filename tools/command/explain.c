@@ -11,8 +11,8 @@
  */
 #include "tools/command/explain.h"
 #include "policy/bound/bound.h"
+#include "tools/command/arguments.h"
 #include "tools/command/commands.h"
-#include "tools/options/arguments.h"
 #include "tools/output/output.h"
 #include "tools/page/page.h"
 #include "tools/predict/advice.h"

@@ -3,7 +3,7 @@
 
 #include "base/printable.h"
 #include "interpose/image/binary.h"
-#include "tools/options/arguments.h"
+#include "tools/command/arguments.h"
 #include "tools/output/output.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "tools/command/commands.h"
 
 #include "models/hardware.h"
-#include "tools/options/arguments.h"
+#include "tools/command/arguments.h"
 #include "tools/output/output.h"
 
 #include <argp.h>

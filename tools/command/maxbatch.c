@@ -4,7 +4,7 @@
 
 #include "base/printable.h"
 #include "models/largest.h"
-#include "tools/options/zoo_options.h"
+#include "tools/command/arguments.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
 

@@ -1,7 +1,7 @@
 /* capuchin model: writes the trace of a known network, computed from the shapes of its layers. */
 #include "tools/command/commands.h"
 
-#include "tools/options/zoo_options.h"
+#include "tools/command/arguments.h"
 #include "tools/output/output.h"
 #include "tools/predict/subject.h"
 

@@ -1,7 +1,7 @@
 /* capuchin plan: makes a plan for a trace within a budget, and says what it costs. */
 #include "tools/command/commands.h"
 
-#include "tools/options/arguments.h"
+#include "tools/command/arguments.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
 #include "tools/page/page.h"

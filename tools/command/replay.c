@@ -4,7 +4,7 @@
 
 #include "base/printable.h"
 #include "models/driver.h"
-#include "tools/options/arguments.h"
+#include "tools/command/arguments.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
 #include "tools/page/page.h"

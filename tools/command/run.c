@@ -5,8 +5,8 @@
  */
 #define _GNU_SOURCE /* dlinfo */
 
+#include "tools/command/arguments.h"
 #include "tools/command/commands.h"
-#include "tools/options/arguments.h"
 #include "tools/output/output.h"
 
 #include <dlfcn.h>

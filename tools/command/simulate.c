@@ -2,7 +2,7 @@
  * search. */
 #include "tools/command/commands.h"
 
-#include "tools/options/arguments.h"
+#include "tools/command/arguments.h"
 #include "tools/output/output.h"
 #include "tools/page/page.h"
 #include "tools/predict/subject.h"

@@ -1,7 +1,7 @@
 /* capuchin sweep: the overhead of several planners over a range of budgets, and the lower bound. */
 #include "tools/command/commands.h"
 
-#include "tools/options/arguments.h"
+#include "tools/command/arguments.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
 #include "tools/page/page.h"

@@ -2,7 +2,7 @@
  */
 #include "tools/command/commands.h"
 
-#include "tools/options/arguments.h"
+#include "tools/command/arguments.h"
 #include "tools/output/output.h"
 #include "tools/predict/subject.h"
 #include "tools/report/report_file.h"

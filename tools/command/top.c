@@ -1,7 +1,7 @@
 /* capuchin top: shows running programs that offer their counters. */
 #include "tools/command/commands.h"
 
-#include "tools/options/arguments.h"
+#include "tools/command/arguments.h"
 #include "tools/output/output.h"
 #include "tools/top/top_screen.h"
 #include "tools/top/top_source.h"
