@@ -3,7 +3,6 @@
 
 #include "tools/command/arguments.h"
 #include "tools/output/output.h"
-#include "tools/top/top_screen.h"
 #include "tools/top/top_source.h"
 #include "tools/top/top_view.h"
 

@@ -3,11 +3,11 @@
 #ifndef CAPU_TOOLS_TOP_VIEW_H
 #define CAPU_TOOLS_TOP_VIEW_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "policy/format/string_buffer.h"
 #include "tools/top/top_source.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 /* How wide the bar and the sparkline may be, and whether they may use block characters. */
 struct top_style {
@@ -19,5 +19,10 @@ struct top_style {
    NO_HOST_MEMORY. */
 capu_status top_view(struct string_buffer *text, const struct top_snapshot *snapshot,
                      const struct top_style *style);
+
+/* Shows the programs on a screen until q is pressed, and asks them again after so many seconds.
+   `folder`: as for top_snapshot_take. Returns an exit code. The screen needs ncurses, which is
+   optional at build time. */
+int top_screen_run(const char *folder, double seconds);
 
 #endif

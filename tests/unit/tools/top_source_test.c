@@ -1,7 +1,6 @@
 /* Lines that a socket may send, none of which `capuchin top` trusts: each is rejected with a
    reason, or can be shown. */
 #include "tools/output/output.h"
-#include "tools/top/top_screen.h"
 #include "tools/top/top_source.h"
 #include "tools/top/top_view.h"
 
