@@ -17,7 +17,6 @@
 #include "tools/page/page.h"
 #include "tools/predict/advice.h"
 #include "tools/predict/predict.h"
-#include "tools/predict/subject.h"
 #include "tools/report/account.h"
 #include "tools/report/remedies.h"
 

@@ -3,7 +3,7 @@
 
 #include "tools/command/arguments.h"
 #include "tools/output/output.h"
-#include "tools/predict/subject.h"
+#include "tools/predict/predict.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,6 @@
 #include "tools/output/progress.h"
 #include "tools/page/page.h"
 #include "tools/predict/predict.h"
-#include "tools/predict/subject.h"
 
 #include "base/printable.h"
 #include "base/size_text.h"

@@ -8,7 +8,7 @@
 #include "tools/output/output.h"
 #include "tools/output/progress.h"
 #include "tools/page/page.h"
-#include "tools/predict/subject.h"
+#include "tools/predict/predict.h"
 #include "tools/report/report_file.h"
 
 #include "capuchin/capuchin.h"

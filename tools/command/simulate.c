@@ -5,7 +5,7 @@
 #include "tools/command/arguments.h"
 #include "tools/output/output.h"
 #include "tools/page/page.h"
-#include "tools/predict/subject.h"
+#include "tools/predict/predict.h"
 #include "tools/view/timeline_export.h"
 #include "tools/view/view.h"
 

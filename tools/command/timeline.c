@@ -4,7 +4,7 @@
 
 #include "tools/command/arguments.h"
 #include "tools/output/output.h"
-#include "tools/predict/subject.h"
+#include "tools/predict/predict.h"
 #include "tools/report/report_file.h"
 
 #include "policy/model/validate.h"

@@ -11,7 +11,6 @@
 
 #include "policy/format/plan.h"
 #include "tools/predict/predict.h"
-#include "tools/predict/subject.h"
 #include "tools/report/account.h"
 #include "tools/view/view.h"
 

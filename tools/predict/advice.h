@@ -11,7 +11,7 @@
 
 #include "policy/format/string_buffer.h"
 
-#include "tools/predict/subject.h"
+#include "tools/predict/predict.h"
 
 struct advice {
     struct string_buffer text; /* what to change; fit for a terminal */
