@@ -1,6 +1,6 @@
 # cmake -DOUTPUT=FILE.c -DASSETS="name=path|..." -P embed.cmake: writes constants with the contents of
 # files, each terminated: `const char asset_NAME[]`. A path that is empty becomes an empty string.
-set(code "/* Made by cmake/embed.cmake. */\n#include \"tools/page/assets.h\"\n")
+set(code "/* Made by cmake/embed.cmake. */\n")
 string(REPLACE "|" ";" ASSETS "${ASSETS}")
 foreach(asset IN LISTS ASSETS)
     string(REGEX MATCH "^([a-z_]+)=(.*)$" found "${asset}")
@@ -16,6 +16,6 @@ foreach(asset IN LISTS ASSETS)
         string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
         string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
     endif()
-    string(APPEND code "const char asset_${name}[] = {\n${bytes}0};\n")
+    string(APPEND code "extern const char asset_${name}[];\nconst char asset_${name}[] = {\n${bytes}0};\n")
 endforeach()
 file(WRITE "${OUTPUT}" "${code}")

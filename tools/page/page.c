@@ -4,11 +4,19 @@
 #include "policy/bound/bound.h"
 #include "policy/model/validate.h"
 #include "tools/output/output.h"
-#include "tools/page/assets.h"
-#include "tools/page/page_parts.h"
+#include "tools/page/page_sections.h"
 #include "tools/view/view.h"
 
 #include <string.h>
+
+/* What every page contains: our style and script, and the library that draws curves.
+   cmake/embed.cmake makes the constants from the files; without the library its constants are
+   empty. */
+extern const char asset_style[];
+extern const char asset_script[];
+extern const char asset_dygraphs_style[];
+extern const char asset_dygraphs_script[];
+extern const char asset_dygraphs_licence[];
 
 bool page_is_possible(void)
 {

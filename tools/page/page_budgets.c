@@ -1,6 +1,6 @@
 /* The budget curve of a page: what budgets cost, no plan being cheaper than the bound. */
 
-#include "tools/page/page_parts.h"
+#include "tools/page/page_sections.h"
 #include "tools/predict/predict.h"
 
 #include <inttypes.h>
@@ -106,7 +106,7 @@ static void put_marks(struct html *html, const struct page *page)
 void page_budgets(struct html *html, const struct page *page)
 {
     if (page->curves == NULL) {
-        page_section_begin(html, "budgets", "What other budgets would cost", NULL);
+        html_section_begin(html, "budgets", "What other budgets would cost", NULL);
         html_raw(html,
                  page->subject != NULL
                      ? "<p>Not in this page: <code>capuchin sweep TRACE --html FILE</code> "
@@ -114,18 +114,18 @@ void page_budgets(struct html *html, const struct page *page)
                      : "<p>Not in this page. Record a trace with "
                        "<code>CAPUCHIN_TRACE=FILE</code> in guided mode and add <code>--trace "
                        "FILE</code>.</p>\n");
-        page_section_end(html);
+        html_section_end(html);
         return;
     }
-    page_section_begin(html, "budgets", "What other budgets would cost",
+    html_section_begin(html, "budgets", "What other budgets would cost",
                        reported_overhead(page) >= 0.0 ? "curves planned, the point measured"
                                                       : "planned");
     html_raw(html, "<p>What an iteration takes longer than its ops by themselves. No plan can be "
                    "below the bound, and none exists left of the wall. A gap is a budget for which "
                    "the planner found no plan.</p>\n");
-    page_picture(html, "budgets", "Overhead in percent over the budget");
+    html_picture(html, "budgets", "Overhead in percent over the budget");
     put_table(html, page);
     put_csv(html, page);
     put_marks(html, page);
-    page_section_end(html);
+    html_section_end(html);
 }

@@ -3,7 +3,7 @@
  * was measured, a plan what is to be expected, and a comparison what budgets there are.
  */
 
-#include "tools/page/page_parts.h"
+#include "tools/page/page_sections.h"
 #include "tools/report/remedies.h"
 
 #include <inttypes.h>

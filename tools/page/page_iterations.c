@@ -6,7 +6,7 @@
  * their plan or installed one, as long as there is room, so that no outlier is lost.
  */
 
-#include "tools/page/page_parts.h"
+#include "tools/page/page_sections.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -176,16 +176,16 @@ void page_iterations(struct html *html, const struct page *page)
         goto free_lists;
     }
     choose(file, is_chosen);
-    page_section_begin(html, "iterations", "All iterations", "measured");
+    html_section_begin(html, "iterations", "All iterations", "measured");
     html_format(html, "<p>Each bar is an iteration. %s</p>\n",
                 file->count > ITERATIONS_SHOWN
                     ? "There are more than a page can hold; of each stretch it has the fastest and "
                       "the slowest, and those that left their plan or began with a new one."
                     : "Bars without parts are of iterations whose ops were not timed.");
-    page_picture(html, "iterations", "Time of each iteration, and its parts");
+    html_picture(html, "iterations", "Time of each iteration, and its parts");
     put_table(html, file, slowest);
     put_csv(html, file, is_chosen);
-    page_section_end(html);
+    html_section_end(html);
 free_lists:
     free(is_chosen);
     free(slowest);

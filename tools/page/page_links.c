@@ -1,7 +1,7 @@
 /* The two directions of the link, from views: when it was busy, and at which rate. Planned and
    measured copies are shown together, but never added up. */
 
-#include "tools/page/page_parts.h"
+#include "tools/page/page_sections.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -152,14 +152,14 @@ void page_links(struct html *html, const struct page *page)
     if (page_view(page) == NULL) {
         return;
     }
-    page_section_begin(html, "links", "Links",
+    html_section_begin(html, "links", "Links",
                        has_both ? "planned pale, measured dark"
                                 : view_source_name(page_view(page)->source));
     html_raw(html,
              "<p>Copies back to the device above the line, copies out below it. The height of "
              "a copy is its rate, latency included, so its area is its size. The dashed lines "
              "are the rates that plans assume.</p>\n");
-    page_picture(html, "links", "Copies over the time of the iteration");
+    html_picture(html, "links", "Copies over the time of the iteration");
     html_table_begin(html, "links-table", "The two directions", columns);
     for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
         if (views[i] != NULL) {
@@ -173,5 +173,5 @@ void page_links(struct html *html, const struct page *page)
             put_csv(html, views[i], page_view(page));
         }
     }
-    page_section_end(html);
+    html_section_end(html);
 }

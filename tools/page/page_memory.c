@@ -4,7 +4,7 @@
  * The page has ops, tensors and stays as tables of data; the script sums up from the stays what is
  * held at each moment, so that it can also name what is resident.
  */
-#include "tools/page/page_parts.h"
+#include "tools/page/page_sections.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -143,15 +143,30 @@ static void put_marks(struct html *html, const struct view *view)
                         "kinds", kinds));
 }
 
+const struct view *page_view(const struct page *page)
+{
+    return page->measured != NULL ? page->measured : page->planned;
+}
+
+/* How to get a view, in a page without one. */
+static void put_missing(struct html *html)
+{
+    html_raw(html,
+             "<p>Not in this page. For what is measured, record the report with "
+             "<code>CAPUCHIN_TIMELINE=1</code>. For what is planned, record "
+             "<code>CAPUCHIN_TRACE=TRACE</code> and <code>CAPUCHIN_PLAN=PLAN</code> in guided mode "
+             "and add <code>--trace TRACE --plan PLAN</code>.</p>\n");
+}
+
 void page_memory(struct html *html, const struct page *page)
 {
     const struct view *view = page_view(page);
 
-    page_section_begin(html, "memory", "Memory over time",
+    html_section_begin(html, "memory", "Memory over time",
                        view != NULL ? view_source_name(view->source) : NULL);
     if (view == NULL) {
-        page_put_missing(html);
-        page_section_end(html);
+        put_missing(html);
+        html_section_end(html);
         return;
     }
     html_raw(
@@ -167,11 +182,11 @@ void page_memory(struct html *html, const struct page *page)
         html_raw(html, "<p>This is the plan. For what was measured, record the report with "
                        "<code>CAPUCHIN_TIMELINE=1</code>.</p>\n");
     }
-    page_picture(html, "memory", "Device memory held over the time of the iteration, by kind");
+    html_picture(html, "memory", "Device memory held over the time of the iteration, by kind");
     put_table(html, view);
     put_ops(html, view);
     put_marks(html, view);
-    page_section_end(html);
+    html_section_end(html);
 }
 
 /*
@@ -275,12 +290,12 @@ void page_map(struct html *html, const struct page *page)
     if (view == NULL) {
         return;
     }
-    page_section_begin(html, "pages", "Pages over time", view_source_name(view->source));
+    html_section_begin(html, "pages", "Pages over time", view_source_name(view->source));
     if (!view->has_places) {
         html_raw(html,
                  "<p>Not in this page: tensors have no places. Plans have them in guided mode "
                  "and with <code>capuchin plan --place</code>.</p>\n");
-        page_section_end(html);
+        html_section_end(html);
         return;
     }
     runs = list_runs(view, &count);
@@ -293,11 +308,11 @@ void page_map(struct html *html, const struct page *page)
                 "where pages pass from one tensor to another.%s</p>\n",
                 count > RUNS_SHOWN ? " Of all runs of pages the picture has those that cover most."
                                    : "");
-    page_picture(html, "pages", "Which tensor has which pages over the time of the iteration");
+    html_picture(html, "pages", "Which tensor has which pages over the time of the iteration");
     put_map_table(html, view, runs, count);
     put_csv(html, runs, count);
     html_format(html, "<script type=\"application/json\" id=\"pages-marks\">%" PRIu32 "</script>\n",
                 view->page_count);
     free(runs);
-    page_section_end(html);
+    html_section_end(html);
 }

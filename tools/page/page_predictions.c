@@ -6,7 +6,7 @@
  * only if both views are of the same ops and tensors, so this is checked first.
  */
 
-#include "tools/page/page_parts.h"
+#include "tools/page/page_sections.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -234,7 +234,7 @@ void page_predictions(struct html *html, const struct page *page)
     if (page->measured == NULL) {
         return;
     }
-    page_section_begin(html, "predictions", "Predicted against measured",
+    html_section_begin(html, "predictions", "Predicted against measured",
                        page->planned != NULL ? "predicted to the right, measured upwards" : NULL);
     if (page->planned == NULL) {
         html_raw(html,
@@ -248,8 +248,8 @@ void page_predictions(struct html *html, const struct page *page)
         html_raw(html,
                  "<p>Each point is an op or a copy. On the line it took as long as predicted, "
                  "above the line longer.</p>\n");
-        page_picture(html, "predictions", "Measured times over predicted ones");
+        html_picture(html, "predictions", "Measured times over predicted ones");
         put_comparison(html, page);
     }
-    page_section_end(html);
+    html_section_end(html);
 }

@@ -1,6 +1,6 @@
 /* Tensors over time, from a view: where each one is, those that compute waited for first. */
 
-#include "tools/page/page_parts.h"
+#include "tools/page/page_sections.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -149,16 +149,16 @@ void page_tensors(struct html *html, const struct page *page)
     if (view == NULL) {
         return;
     }
-    page_section_begin(html, "tensors", "Tensors over time", view_source_name(view->source));
+    html_section_begin(html, "tensors", "Tensors over time", view_source_name(view->source));
     html_raw(html, "<p>A row per tensor, and one per group of tensors whose names differ only in "
                    "numbers, as in repeated layers and parts of one allocation. Those that compute "
                    "waited for longest come first. Arrows lead from the op that triggers a return "
                    "to the one that needs "
                    "the tensor.</p>\n");
-    page_picture(html, "tensors", "Where each tensor is over the time of the iteration");
+    html_picture(html, "tensors", "Where each tensor is over the time of the iteration");
     put_table(html, view);
     put_tensors(html, view);
     put_stays(html, view);
     put_moves(html, view);
-    page_section_end(html);
+    html_section_end(html);
 }

@@ -1,5 +1,5 @@
-/* Writes HTML in which text from files stays text, see html.h. */
-#include "tools/output/html.h"
+/* Writes HTML in which text from files stays text, and what the sections of a page consist of. */
+#include "tools/page/html.h"
 
 #include "base/printable.h"
 #include "tools/output/output.h"
@@ -190,4 +190,29 @@ void html_csv_begin(struct html *html, const char *id, const char *what, const c
 void html_csv_end(struct html *html)
 {
     html_raw(html, "</pre></details>\n");
+}
+
+void html_section_begin(struct html *html, const char *id, const char *title, const char *what)
+{
+    html_format(html, "<section id=\"%s\" aria-labelledby=\"%s-title\">\n<h2 id=\"%s-title\">%s",
+                id, id, id, title);
+    if (what != NULL) {
+        html_format(html, " <small>%s</small>", what);
+    }
+    html_raw(html, "</h2>\n");
+}
+
+void html_section_end(struct html *html)
+{
+    html_raw(html, "</section>\n");
+}
+
+void html_picture(struct html *html, const char *id, const char *label)
+{
+    html_format(html,
+                "<figure><div class=\"keys\" id=\"%s-keys\"></div>\n"
+                "<div class=\"picture\" id=\"%s-picture\" tabindex=\"0\" role=\"application\" "
+                "aria-label=\"%s\" aria-describedby=\"%s-readout\"></div>\n"
+                "<p class=\"readout\" id=\"%s-readout\" role=\"status\">&#160;</p></figure>\n",
+                id, id, label, id, id);
 }

@@ -9,12 +9,11 @@
 #ifndef CAPU_TOOLS_HTML_H
 #define CAPU_TOOLS_HTML_H
 
-#include <jansson.h>
+#include "policy/format/string_buffer.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "policy/format/string_buffer.h"
 
 /* Names are cut after so many columns. */
 enum { HTML_NAME_COLUMNS = 120 };
@@ -54,6 +53,14 @@ void html_json(struct html *html, const char *id, json_t *value);
 
 /* A string with names cut as html_name does, for html_json. NULL: memory ran out. */
 json_t *html_json_name(const char *name);
+
+/* Opens a section with its title, and says what its picture shows: "Measured", "Planned" or, NULL,
+   neither. `id` is that of the section, and its picture's is `id`-picture. */
+void html_section_begin(struct html *html, const char *id, const char *title, const char *what);
+void html_section_end(struct html *html);
+/* The place of a picture that the script draws, with what it shows in words, for those who cannot
+   see it, and the line that names what is under the cursor. */
+void html_picture(struct html *html, const char *id, const char *label);
 
 /* A table: begin, rows of cells, end. A column whose title begins with '#' holds numbers. */
 void html_table_begin(struct html *html, const char *id, const char *caption,
