@@ -2,23 +2,22 @@
  * capuchin explain: from a report file, why an iteration was slow and what to do about it.
  *
  * The time of an iteration is the sum of five things, each of which has a different remedy: ops,
- * waits for tensors, waits for memory, replays, and idling of the device. account.c attributes it,
- * remedies.c derives advice from it, explain_print.c prints it. This file has the options, chooses
- * the iteration and writes the page. The choice matters, because remedies compare the iteration
- * with others: untimed iterations say little, and the first one, and those that still waited for a
- * plan, are slow for reasons that pass by themselves. The reports of several ranks are explained
- * together in explain_ranks.c.
+ * waits for tensors, waits for memory, replays, and idling of the device. account.c attributes and
+ * prints it, remedies.c derives advice from it. This file has the options, chooses the iteration
+ * and writes the page. The choice matters, because remedies compare the iteration with others:
+ * untimed iterations say little, and the first one, and those that still waited for a plan, are
+ * slow for reasons that pass by themselves. The reports of several ranks are explained together in
+ * explain_ranks.c.
  */
-#include "tools/command/explain.h"
+#include "tools/command/commands.h"
+
 #include "policy/bound/bound.h"
 #include "tools/command/arguments.h"
-#include "tools/command/commands.h"
 #include "tools/output/output.h"
 #include "tools/page/page.h"
 #include "tools/predict/advice.h"
 #include "tools/predict/predict.h"
 #include "tools/report/account.h"
-#include "tools/report/remedies.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -312,9 +311,9 @@ static bool check_files(const struct settings *settings)
 static bool explain(const struct settings *settings, const struct report_file *file,
                     const struct account *account, const struct subject *subject)
 {
-    explain_kinds(file);
-    explain_plans(file);
-    explain_account(account);
+    account_print_kinds(file);
+    account_print_plans(file);
+    account_print(account);
     printf("\nwhat to do\n");
     remedies_print(stdout, account, file, settings->arguments.trace);
     if (subject != NULL) {

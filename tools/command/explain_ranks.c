@@ -5,8 +5,9 @@
  * takes by itself, without waiting for others, says which one is the slowest, and where it spends
  * more than the one that waits most says why: memory, or its ops.
  */
+#include "tools/command/commands.h"
+
 #include "base/printable.h"
-#include "tools/command/explain.h"
 #include "tools/output/output.h"
 #include "tools/report/report_file.h"
 

@@ -4,7 +4,7 @@
  */
 
 #include "tools/page/page_sections.h"
-#include "tools/report/remedies.h"
+#include "tools/report/account.h"
 
 #include <inttypes.h>
 #include <stdio.h>

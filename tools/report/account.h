@@ -1,8 +1,11 @@
-/* The account of a reported iteration: which ops waited, for what, and which tensors moved. */
+/* The account of a reported iteration: which ops waited, for what, and which tensors moved; and
+   what to do about it. */
 #ifndef CAPU_TOOLS_ACCOUNT_H
 #define CAPU_TOOLS_ACCOUNT_H
 
 #include "tools/report/report_file.h"
+
+#include <stdio.h>
 
 /* A wait of an op: for tensors to return, all of them together, or for free memory; or the wait of
    an op that was replayed for this one. */
@@ -86,5 +89,21 @@ bool plan_changes_are_mixed(const struct plan_changes *changes);
 
 /* Whether many changed plans because another label was in between. */
 bool plan_changes_alternate(const struct plan_changes *changes);
+
+/*
+ * All of this as text, to stdout: the iterations of the file by label and mode; the labels whose
+ * iterations leave their plans or change them; and the account of an iteration: where its time
+ * went, what memory it had, which ops waited longest, which tensors moved most.
+ */
+
+void account_print_kinds(const struct report_file *file);
+void account_print_plans(const struct report_file *file);
+void account_print(const struct account *account);
+
+/* What to do about what made the iteration slow (remedies.c). Prints a list: each remedy begins
+   with "  - ", the most important first. If there is none, a line without it says so. `trace` NULL:
+   none is given. Fit for a terminal. */
+void remedies_print(FILE *stream, const struct account *account, const struct report_file *file,
+                    const char *trace);
 
 #endif

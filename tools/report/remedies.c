@@ -1,9 +1,12 @@
-/* Remedies for what made an iteration slow. */
-#include "tools/report/remedies.h"
+/*
+ * Remedies for what made a reported iteration slow. A remedy is suggested only if what it can save
+ * is worth it, and only from what the report proves: slow ops are compared with the median of
+ * iterations of the same label and mode, waits with what the plan had predicted.
+ */
+#include "tools/report/account.h"
 
 #include "base/printable.h"
 #include "tools/output/output.h"
-#include "tools/report/account.h"
 
 #include <inttypes.h>
 #include <string.h>
