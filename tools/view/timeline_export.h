@@ -9,7 +9,7 @@
 #ifndef CAPU_TOOLS_TIMELINE_EXPORT_H
 #define CAPU_TOOLS_TIMELINE_EXPORT_H
 
-#include "tools/output/perfetto.h"
+#include "tools/view/perfetto.h"
 #include "tools/view/view.h"
 
 /* Slices of a track must not overlap. Tensors on the host do, and measured times of ops may by a

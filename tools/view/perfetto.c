@@ -5,7 +5,7 @@
  *
  * The numbers are those of Perfetto's public message definitions.
  */
-#include "tools/output/perfetto.h"
+#include "tools/view/perfetto.h"
 
 #include <string.h>
 
