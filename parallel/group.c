@@ -10,7 +10,6 @@
 #include "capuchin/parallel.h"
 #include "capuchin/status.h"
 #include "parallel/exchange.h"
-#include "parallel/transfer.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -207,9 +206,9 @@ static capu_status make_own(struct capu_parallel *group, char *text, size_t text
         group->requests[i] = MPI_REQUEST_NULL;
     }
     if (group->ranks > 1) {
-        status =
-            capu_malloc(group->context, transfer_workspace_bytes(group->bucket_bytes, group->ranks),
-                        &group->workspace);
+        status = capu_malloc(group->context,
+                             collectives_workspace_bytes(group->bucket_bytes, group->ranks),
+                             &group->workspace);
     }
     if (status == CAPU_OK && group->workspace != NULL) {
         status = CAPU_DESCRIBE(group->context, group->workspace, .name = "parallel workspace",

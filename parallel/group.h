@@ -71,4 +71,8 @@ const char *group_type_name(uint32_t type);
 /* Bytes of an element; 0: there is no such type. */
 size_t group_type_bytes(uint32_t type);
 
+/* Device memory that collectives need beside their operands, for buckets of this size
+   (collectives.c). */
+uint64_t collectives_workspace_bytes(uint64_t bucket_bytes, int ranks);
+
 #endif
