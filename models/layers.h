@@ -71,10 +71,4 @@ uint32_t layer_gather(struct tape *tape, uint32_t x, uint64_t rows, const char *
 /* Softmax and cross-entropy with labels: the backward pass begins here. */
 void layer_loss(struct tape *tape, uint32_t logits, const char *name);
 
-/* For the files of layers only. The gradient of the step's output before the ReLU that is fused
-   into it, which takes an op of its own. */
-uint32_t layer_gradient_before_relu(struct tape *tape, const struct step *step, bool has_relu);
-/* The workspace of a product whose long dimension is split, such as the gradient of a weight. */
-uint32_t layer_split_workspace(struct tape *tape, uint32_t weight, const char *name);
-
 #endif
