@@ -13,6 +13,19 @@
 #include <math.h>
 #include <stddef.h>
 
+/* Which shapes fused_attention accepts, the same on every device. */
+
+/* Tiles along a side of a grid. */
+#define TILES_LIMIT 65535u
+
+capu_status fused_attention_check(const struct fused_attention *attention)
+{
+    return attention->head_channels <= FUSED_ATTENTION_CHANNELS &&
+                   attention->length <= FUSED_ATTENTION_TILE * TILES_LIMIT
+               ? CAPU_OK
+               : CAPU_TOO_LARGE;
+}
+
 enum { QUERY = 0, KEY = 1, VALUE = 2, PARTS = 3 };
 
 #define TILE ((size_t)FUSED_ATTENTION_TILE)
