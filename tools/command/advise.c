@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_advise_option(int key, char *argument, struct argp_state *state)
 {
     return arguments_parse(key, argument, state->input, state);
 }
@@ -21,7 +21,7 @@ static double percent_of(const struct advice_list *list, double ns)
     return list->ideal_ns > 0 ? 100.0 * ns / (double)list->ideal_ns : 0.0;
 }
 
-static void print_json(const struct advice_list *list)
+static void print_advice_json(const struct advice_list *list)
 {
     json_t *items = json_array();
 
@@ -107,7 +107,7 @@ int advise_main(int argc, char **argv)
         {0}};
     static const struct argp argp = {
         options,
-        parse_option,
+        parse_advise_option,
         "TRACE --budget SIZE|N%",
         "Lists what would make iterations faster within a memory budget, best first. Each line is "
         "measured by a plan for the changed program.",
@@ -133,7 +133,7 @@ int advise_main(int argc, char **argv)
         code = exit_code_of_plan(advice_find(&list, &subject, budget, arguments.effort, &error),
                                  &error);
         if (code == EXIT_FINE && arguments.as_json) {
-            print_json(&list);
+            print_advice_json(&list);
         } else if (code == EXIT_FINE) {
             print_list(&list, budget);
         }

@@ -159,7 +159,7 @@ struct settings {
 
 enum option_key { KEY_ITERATION = 'i', KEY_TRACE = KEY_OWN, KEY_PLAN };
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_explain_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
 
@@ -223,7 +223,7 @@ static bool awaits_plan(const struct report_file *file, const struct reported *i
 
 /* The requested iteration, or else the slowest one. In order of preference: timed and not waiting
    for a plan, timed, any. The first iteration is chosen only if it is the only one. */
-static const struct reported *choose(const struct report_file *file, uint64_t number)
+static const struct reported *choose_iteration(const struct report_file *file, uint64_t number)
 {
     const struct reported *settled = NULL;
     const struct reported *timed = NULL;
@@ -270,8 +270,8 @@ static bool add_trace(const struct settings *settings, struct page *page, struct
 }
 
 /* Writes the page. A trace and a timeline add to it. */
-static bool write_page(const struct settings *settings, const struct report_file *file,
-                       const struct account *account, const struct subject *subject)
+static bool write_explain_page(const struct settings *settings, const struct report_file *file,
+                               const struct account *account, const struct subject *subject)
 {
     static struct curves curves;
     struct view planned = {0};
@@ -294,7 +294,7 @@ static bool write_page(const struct settings *settings, const struct report_file
     return is_fine;
 }
 
-static bool check_files(const struct settings *settings)
+static bool check_explain_files(const struct settings *settings)
 {
     const struct output_file files[] = {
         {"REPORT", settings->report, false},
@@ -308,8 +308,8 @@ static bool check_files(const struct settings *settings)
 }
 
 /* Explains an iteration with all that is given. False: an error has been printed. */
-static bool explain(const struct settings *settings, const struct report_file *file,
-                    const struct account *account, const struct subject *subject)
+static bool explain_iteration(const struct settings *settings, const struct report_file *file,
+                              const struct account *account, const struct subject *subject)
 {
     account_print_kinds(file);
     account_print_plans(file);
@@ -319,7 +319,7 @@ static bool explain(const struct settings *settings, const struct report_file *f
     if (subject != NULL) {
         explain_budgets(settings->arguments.trace, account, subject);
     }
-    return settings->arguments.html == NULL || write_page(settings, file, account, subject);
+    return settings->arguments.html == NULL || write_explain_page(settings, file, account, subject);
 }
 
 int explain_main(int argc, char **argv)
@@ -341,7 +341,7 @@ int explain_main(int argc, char **argv)
         {0}};
     static const struct argp argp = {
         options,
-        parse_option,
+        parse_explain_option,
         "REPORT...",
         "Explains why an iteration was slow, from a report file that CAPUCHIN_REPORT=REPORT wrote. "
         "With the reports of several ranks (CAPUCHIN_REPORT=r.%r, then r.*), explains which rank "
@@ -364,16 +364,16 @@ int explain_main(int argc, char **argv)
         return is_fine && fflush(stdout) == 0 ? EXIT_FINE : EXIT_USAGE;
     }
     trace = settings.arguments.trace;
-    if (!check_files(&settings) || !report_file_read(&file, settings.report)) {
+    if (!check_explain_files(&settings) || !report_file_read(&file, settings.report)) {
         return EXIT_USAGE;
     }
-    iteration = choose(&file, settings.iteration);
+    iteration = choose_iteration(&file, settings.iteration);
     if (iteration == NULL || !account_init(&account, &file, iteration)) {
         report_file_finish(&file);
         return EXIT_USAGE;
     }
     is_fine = (trace == NULL || subject_load(&subject, trace, settings.arguments.machine, 1)) &&
-              explain(&settings, &file, &account, trace != NULL ? &subject : NULL);
+              explain_iteration(&settings, &file, &account, trace != NULL ? &subject : NULL);
     subject_finish(&subject);
     account_finish(&account);
     report_file_finish(&file);

@@ -22,7 +22,7 @@ struct settings {
     bool lists_all;
 };
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_kernels_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
 
@@ -376,7 +376,8 @@ static void print_image_kernels(const struct binary *binary, const struct binary
     }
 }
 
-static void sum_up(const struct binary *binary, const struct settings *settings, struct sums *sums)
+static void sum_up_device_code(const struct binary *binary, const struct settings *settings,
+                               struct sums *sums)
 {
     for (size_t i = 0; i < binary->image_count; i++) {
         const struct binary_image *image = &binary->images[i];
@@ -410,7 +411,7 @@ static bool print_binary(const struct binary *binary, const struct settings *set
 {
     struct sums sums = {0};
 
-    sum_up(binary, settings, &sums);
+    sum_up_device_code(binary, settings, &sums);
     for (size_t i = 0; i < binary->image_count; i++) {
         const struct binary_image *image = &binary->images[i];
 
@@ -429,7 +430,7 @@ static bool print_binary(const struct binary *binary, const struct settings *set
 }
 
 /* Analyses all PTX. False: there is no memory for it, and an error has been printed. */
-static bool analyse(struct binary *binary, const char *path)
+static bool analyse_ptx(struct binary *binary, const char *path)
 {
     struct error_text problem;
 
@@ -484,7 +485,7 @@ int kernels_main(int argc, char **argv)
         {"json", KEY_JSON, NULL, 0, "Print a JSON line per image and per kernel", 0},
         {0}};
     static const struct argp argp = {options,
-                                     parse_option,
+                                     parse_kernels_option,
                                      "BINARY",
                                      "Lists the kernels of a CUDA program or library and what each "
                                      "does with the memory that its parameters point to. The "
@@ -507,7 +508,7 @@ int kernels_main(int argc, char **argv)
             "file",
             settings.path);
         code = EXIT_USAGE;
-    } else if (!analyse(&binary, settings.path) || !print_binary(&binary, &settings)) {
+    } else if (!analyse_ptx(&binary, settings.path) || !print_binary(&binary, &settings)) {
         code = EXIT_USAGE;
     }
     say_gaps(&binary, &settings);

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static bool print_json(const struct hardware *hardware)
+static bool print_machines_json(const struct hardware *hardware)
 {
     const struct machine *machine = &hardware->machine;
     json_t *line = json_pack("{s:s,s:s,s:I,s:I,s:I,s:I}", "type", "machine", "name", machine->name,
@@ -51,7 +51,7 @@ static void print_line(const struct hardware *hardware)
     printf("\n");
 }
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_machines_option(int key, char *argument, struct argp_state *state)
 {
     bool *as_json = state->input;
 
@@ -68,7 +68,7 @@ int machines_main(int argc, char **argv)
     static const struct argp_option options[] = {
         {"json", 'j', NULL, 0, "Print machine lines in the format of traces", 0}, {0}};
     static const struct argp argp = {options,
-                                     parse_option,
+                                     parse_machines_option,
                                      "",
                                      "Lists the machines known by name, with the rates of their "
                                      "links and the peak rates of their "
@@ -83,7 +83,7 @@ int machines_main(int argc, char **argv)
     for (unsigned i = 0; hardware_builtin(&hardware, i); i++) {
         if (!as_json) {
             print_line(&hardware);
-        } else if (!print_json(&hardware)) {
+        } else if (!print_machines_json(&hardware)) {
             return EXIT_USAGE;
         }
     }

@@ -21,7 +21,7 @@ struct settings {
 
 enum option_key { KEY_OVERHEAD = KEY_OWN };
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_maxbatch_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
 
@@ -81,8 +81,8 @@ static double samples_per_s(const struct largest *largest)
                                      : 0.0;
 }
 
-static void report(const struct settings *settings, const struct largest_request *request,
-                   const struct answer *answer)
+static void report_largest(const struct settings *settings, const struct largest_request *request,
+                           const struct answer *answer)
 {
     char name[PRINTABLE_BYTES];
     char text[32];
@@ -147,7 +147,7 @@ static int search_and_report(const struct settings *settings, struct largest_req
         say("%s: %s", request->model->name, error.text[0] != '\0' ? error.text : "out of memory");
         return EXIT_USAGE;
     }
-    report(settings, request, &answer);
+    report_largest(settings, request, &answer);
     if (is_stopped) {
         say("stopped: a larger batch may be possible");
         return EXIT_STOPPED;
@@ -174,7 +174,7 @@ int maxbatch_main(int argc, char **argv)
     static const struct argp_child children[] = {{&zoo_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
         options,
-        parse_option,
+        parse_maxbatch_option,
         "MODEL --machine NAME",
         "Finds the largest batch that a planner can train in a machine's memory with an acceptable "
         "loss of time, and the largest batch that needs no plan.",

@@ -16,7 +16,7 @@ struct settings {
 
 enum option_key { KEY_LIST = KEY_OWN };
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_model_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
 
@@ -47,8 +47,8 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 }
 
 /* Summarizes the trace for people. */
-static void report(const struct settings *settings, const struct trace *trace,
-                   const struct trace_index *trace_index, const struct zoo_summary *summary)
+static void report_model(const struct settings *settings, const struct trace *trace,
+                         const struct trace_index *trace_index, const struct zoo_summary *summary)
 {
     FILE *file = settings->output != NULL ? stdout : stderr;
     char bytes[32];
@@ -89,7 +89,7 @@ static int build_and_write(const struct settings *settings, const struct zoo_mod
         say("%s: %s", model->name, error.text[0] != '\0' ? error.text : "out of memory");
     }
     if (is_fine) {
-        report(settings, &trace, &trace_index, &summary);
+        report_model(settings, &trace, &trace_index, &summary);
     }
     string_buffer_finish(&text);
     trace_index_finish(&trace_index);
@@ -97,7 +97,7 @@ static int build_and_write(const struct settings *settings, const struct zoo_mod
     return is_fine ? EXIT_FINE : EXIT_USAGE;
 }
 
-static bool check_files(const struct settings *settings)
+static bool check_model_files(const struct settings *settings)
 {
     const struct output_file files[] = {
         {"--machine", subject_machine_file(settings->zoo.machine), false},
@@ -118,7 +118,7 @@ int model_main(int argc, char **argv)
     static const struct argp_child children[] = {{&zoo_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
         options,
-        parse_option,
+        parse_model_option,
         "MODEL --batch N --machine NAME",
         "Writes the trace of a training iteration of a known network. Ops and tensors follow from "
         "the "
@@ -135,7 +135,7 @@ int model_main(int argc, char **argv)
         zoo_print_list(stdout);
         return EXIT_FINE;
     }
-    if (!check_files(&settings) || !zoo_settings_find(&settings.zoo, &model, &hardware)) {
+    if (!check_model_files(&settings) || !zoo_settings_find(&settings.zoo, &model, &hardware)) {
         return EXIT_USAGE;
     }
     return build_and_write(&settings, model, &hardware);

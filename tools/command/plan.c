@@ -59,7 +59,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_plan_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
 
@@ -219,8 +219,8 @@ static FILE *report_file(const struct settings *settings)
     return settings->writes_plan && settings->arguments.output == NULL ? stderr : stdout;
 }
 
-static void report(const struct settings *settings, const struct subject *subject,
-                   const struct plan *plan, const struct timeline *timeline, double seconds)
+static void report_plan(const struct settings *settings, const struct subject *subject,
+                        const struct plan *plan, const struct timeline *timeline, double seconds)
 {
     uint64_t bound;
     double ideal = timeline->ideal_ns > 0 ? (double)timeline->ideal_ns : 1.0;
@@ -272,8 +272,8 @@ static int set_budget(const struct settings *settings, const struct subject *sub
     return code;
 }
 
-static bool write_page(const struct settings *settings, const struct subject *subject,
-                       const struct plan *plan)
+static bool write_plan_page(const struct settings *settings, const struct subject *subject,
+                            const struct plan *plan)
 {
     static struct curves curves;
     static const struct curves_range range = {.from = 20, .to = 100, .step = 10};
@@ -340,10 +340,10 @@ static int plan_and_write(const struct settings *settings, const struct subject 
         code = output_write(settings->arguments.output, &text) ? EXIT_FINE : EXIT_USAGE;
     }
     if (code == EXIT_FINE) {
-        report(settings, subject, &plan, &timeline, seconds);
+        report_plan(settings, subject, &plan, &timeline, seconds);
     }
     if (code == EXIT_FINE && settings->arguments.html != NULL) {
-        code = write_page(settings, subject, &plan) ? EXIT_FINE : EXIT_USAGE;
+        code = write_plan_page(settings, subject, &plan) ? EXIT_FINE : EXIT_USAGE;
     }
     if (code == EXIT_FINE && is_stopped) {
         say("stopped: this is the best plan so far");
@@ -393,7 +393,7 @@ static char *list_planners(int key, const char *text, void *input)
     return list.data; /* which argp frees */
 }
 
-static bool check_files(const struct arguments *arguments)
+static bool check_plan_files(const struct arguments *arguments)
 {
     const struct output_file files[] = {
         {"TRACE", arguments->trace, false},
@@ -408,7 +408,7 @@ static bool check_files(const struct arguments *arguments)
 int plan_main(int argc, char **argv)
 {
     static const struct argp argp = {options,
-                                     parse_option,
+                                     parse_plan_option,
                                      "TRACE --budget SIZE|N%|min",
                                      "Makes a plan for a trace within a memory budget.\vPlanners:",
                                      NULL,
@@ -425,7 +425,7 @@ int plan_main(int argc, char **argv)
     if (arguments->page_bytes == 0) {
         arguments->page_bytes = settings.place ? PLACE_PAGE_BYTES : 1;
     }
-    if (!check_files(arguments) ||
+    if (!check_plan_files(arguments) ||
         !subject_load(&subject, arguments->trace, arguments->machine, arguments->page_bytes)) {
         return EXIT_USAGE;
     }

@@ -101,7 +101,7 @@ static uint32_t parse_mode(const char *text, struct argp_state *state)
     return mode;
 }
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_replay_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
 
@@ -141,8 +141,8 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 }
 
 /* Runs the iterations and collects their reports and the plan. */
-static capu_status run(const struct settings *settings, struct driver *driver,
-                       struct result *result, struct error_text *error)
+static capu_status run_iterations(const struct settings *settings, struct driver *driver,
+                                  struct result *result, struct error_text *error)
 {
     struct timeline timeline = {0};
     capu_status status = CAPU_OK;
@@ -184,7 +184,7 @@ static capu_status run(const struct settings *settings, struct driver *driver,
     return status;
 }
 
-static double over(uint64_t ns, uint64_t ideal_ns)
+static double overhead_of(uint64_t ns, uint64_t ideal_ns)
 {
     return ideal_ns > 0 ? 100.0 * ((double)ns / (double)ideal_ns - 1.0) : 0.0;
 }
@@ -196,8 +196,8 @@ static const char *mode_name(const capu_report *report)
                                             : "guided";
 }
 
-static void print_text(const struct settings *settings, const struct subject *subject,
-                       const struct result *result)
+static void print_replay_text(const struct settings *settings, const struct subject *subject,
+                              const struct result *result)
 {
     uint64_t ideal = subject->trace.total_ns;
     char text[PRINTABLE_BYTES];
@@ -213,7 +213,7 @@ static void print_text(const struct settings *settings, const struct subject *su
 
         printf("%9" PRIu64 "  %-8s %14s", report->iteration, mode_name(report),
                human_ns(report->time_ns, buffer));
-        printf("  %8.2f %%  %12s", over(report->time_ns, ideal),
+        printf("  %8.2f %%  %12s", overhead_of(report->time_ns, ideal),
                human_bytes(report->evicted_bytes, buffer));
         printf("  %12s\n", human_bytes(report->prefetched_bytes, buffer));
     }
@@ -223,7 +223,7 @@ static void print_text(const struct settings *settings, const struct subject *su
     printf("the runtime predicts %s",
            human_ns(result->reports[result->count - 1].predicted_ns, buffer));
     printf("; the simulation of its plan %s, %.2f %% over the ideal\n",
-           human_ns(result->simulated_ns, buffer), over(result->simulated_ns, ideal));
+           human_ns(result->simulated_ns, buffer), overhead_of(result->simulated_ns, ideal));
     if (result->steady == NULL) {
         printf("no steady state yet: it begins with the fourth guided iteration\n");
     } else if (result->steady->time_ns == result->simulated_ns) {
@@ -234,7 +234,7 @@ static void print_text(const struct settings *settings, const struct subject *su
     }
 }
 
-static bool print_json(const struct subject *subject, const struct result *result)
+static bool print_replay_json(const struct subject *subject, const struct result *result)
 {
     json_t *iterations = json_array();
     json_t *whole;
@@ -264,7 +264,7 @@ static bool print_json(const struct subject *subject, const struct result *resul
         json_object_set_new(whole, "steady_ns", json_integer((json_int_t)result->steady->time_ns));
         json_object_set_new(
             whole, "overhead",
-            json_real(over(result->steady->time_ns, subject->trace.total_ns) / 100.0));
+            json_real(overhead_of(result->steady->time_ns, subject->trace.total_ns) / 100.0));
         json_object_set_new(whole, "is_equal",
                             json_boolean(result->steady->time_ns == result->simulated_ns));
     }
@@ -314,13 +314,13 @@ static bool save_timeline(const struct settings *settings, const struct subject 
     return is_fine && timeline_export_write(&export, settings->timeline);
 }
 
-static int report(const struct settings *settings, const struct subject *subject,
-                  const struct result *result)
+static int report_replay(const struct settings *settings, const struct subject *subject,
+                         const struct result *result)
 {
     if (settings->arguments.as_json) {
-        print_json(subject, result);
+        print_replay_json(subject, result);
     } else {
-        print_text(settings, subject, result);
+        print_replay_text(settings, subject, result);
     }
     if (settings->save_plan != NULL && result->has_plan && !save_plan(settings, result)) {
         return EXIT_USAGE;
@@ -374,8 +374,8 @@ static const struct reported *choose_iteration(const struct report_file *file)
 }
 
 /* Writes a page about the run, with the simulation of its plan if there is one. */
-static bool write_page(const struct settings *settings, const struct subject *subject,
-                       const struct result *result, const struct report_file *file)
+static bool write_replay_page(const struct settings *settings, const struct subject *subject,
+                              const struct result *result, const struct report_file *file)
 {
     const struct reported *iteration = choose_iteration(file);
     struct page page = {.command = "replay",
@@ -418,13 +418,13 @@ static bool save_page(const struct settings *settings, const struct subject *sub
     if (!report_file_read(&file, report_path)) {
         return false;
     }
-    is_fine = write_page(settings, subject, result, &file);
+    is_fine = write_replay_page(settings, subject, result, &file);
     report_file_finish(&file);
     return is_fine;
 }
 
-static int replay(const struct settings *settings, const struct subject *subject,
-                  const struct files *files)
+static int replay_trace(const struct settings *settings, const struct subject *subject,
+                        const struct files *files)
 {
     struct driver_options own = settings->driver;
     struct result result = {0};
@@ -441,7 +441,7 @@ static int replay(const struct settings *settings, const struct subject *subject
     status = result.reports == NULL ? CAPU_NO_HOST_MEMORY
                                     : driver_create(&subject->trace_index, &own, &driver, &error);
     if (status == CAPU_OK) {
-        status = run(settings, driver, &result, &error);
+        status = run_iterations(settings, driver, &result, &error);
     }
     code = status == CAPU_OK ? save_files(settings, files, result.is_stopped)
                              : exit_code_of_plan(status, &error);
@@ -454,7 +454,7 @@ static int replay(const struct settings *settings, const struct subject *subject
         code = EXIT_USAGE;
     }
     if (status == CAPU_OK && code == EXIT_FINE) {
-        code = report(settings, subject, &result);
+        code = report_replay(settings, subject, &result);
     }
     driver_destroy(driver);
     plan_finish(&result.plan);
@@ -479,7 +479,7 @@ static int replay_in_folder(struct settings *settings, struct subject *subject)
     snprintf(files.report, sizeof(files.report), "%s/report", folder);
     snprintf(files.plan, sizeof(files.plan), "%s/plan", folder);
     snprintf(files.trace, sizeof(files.trace), "%s/trace", folder);
-    code = replay(settings, subject, &files);
+    code = replay_trace(settings, subject, &files);
     (void)unlink(files.report);
     (void)unlink(files.plan);
     (void)unlink(files.trace);
@@ -487,7 +487,7 @@ static int replay_in_folder(struct settings *settings, struct subject *subject)
     return code;
 }
 
-static bool check_files(const struct settings *settings)
+static bool check_replay_files(const struct settings *settings)
 {
     const struct output_file files[] = {
         {"TRACE", settings->arguments.trace, false},
@@ -505,7 +505,7 @@ static bool check_files(const struct settings *settings)
 int replay_main(int argc, char **argv)
 {
     static const struct argp argp = {options,
-                                     parse_option,
+                                     parse_replay_option,
                                      "TRACE --budget SIZE|N%",
                                      "Runs a trace through the runtime on a simulated device and "
                                      "compares the measured times with "
@@ -527,7 +527,7 @@ int replay_main(int argc, char **argv)
     settings.driver.planner = arguments->planner->name;
     settings.driver.effort = arguments->effort;
     settings.driver.host_bytes = arguments->host_bytes;
-    if (!check_files(&settings) ||
+    if (!check_replay_files(&settings) ||
         !subject_load(&subject, arguments->trace, arguments->machine, arguments->page_bytes)) {
         return EXIT_USAGE;
     }

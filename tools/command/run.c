@@ -35,7 +35,7 @@ static bool is_program(const char *path)
 }
 
 /* Looks in the folders of $PATH; an empty one is the current folder. */
-static bool search(const char *name, char path[PATH_MAX])
+static bool search_path(const char *name, char path[PATH_MAX])
 {
     const char *folders = getenv("PATH");
 
@@ -59,7 +59,7 @@ static bool program_file_find(const char *name, char path[PATH_MAX])
     struct stat file;
 
     if (strchr(name, '/') == NULL) {
-        if (!search(name, path)) {
+        if (!search_path(name, path)) {
             say("run: there is no program %s in the folders of PATH", name);
             return false;
         }
@@ -238,7 +238,7 @@ static const char *check_pattern(const char *argument, struct argp_state *state)
     return argument;
 }
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_run_option(int key, char *argument, struct argp_state *state)
 {
     static const char *const modes[] = {"passive", "guided", "off", NULL};
     struct settings *settings = state->input;
@@ -420,7 +420,7 @@ static bool find_driver(const char *library, char path[PATH_MAX])
     return true;
 }
 
-static bool set(const char *name, const char *value)
+static bool set_variable(const char *name, const char *value)
 {
     if (value == NULL) {
         return unsetenv(name) == 0;
@@ -435,13 +435,13 @@ static bool set_file(const char *name, const char *path)
     char whole[2 * PATH_MAX];
 
     if (path == NULL || path[0] == '/') {
-        return set(name, path);
+        return set_variable(name, path);
     }
     if (getcwd(folder, sizeof(folder)) == NULL) {
         return false;
     }
     snprintf(whole, sizeof(whole), "%s/%s", folder, path);
-    return set(name, whole);
+    return set_variable(name, whole);
 }
 
 static bool set_preload(const char *library)
@@ -451,12 +451,12 @@ static bool set_preload(const char *library)
     bool is_set;
 
     if (others == NULL || others[0] == '\0') {
-        return set("LD_PRELOAD", library);
+        return set_variable("LD_PRELOAD", library);
     }
     if (asprintf(&list, "%s:%s", library, others) < 0) {
         return false;
     }
-    is_set = set("LD_PRELOAD", list);
+    is_set = set_variable("LD_PRELOAD", list);
     free(list);
     return is_set;
 }
@@ -464,26 +464,27 @@ static bool set_preload(const char *library)
 static bool set_environment(const struct settings *settings, const char *library,
                             const char *driver)
 {
-    return set("CAPU_RUN_DRIVER", driver) && set("CAPU_RUN_MODE", settings->mode) &&
-           set("CAPU_RUN_BUDGET", settings->budget) &&
-           set("CAPU_RUN_HOST_BUDGET", settings->host_budget) &&
-           set("CAPU_RUN_PRETEND", settings->pretend) &&
-           set("CAPU_RUN_STRICT", settings->is_strict ? "1" : NULL) &&
-           set("CAPU_RUN_JIT", settings->compiles ? "1" : NULL) &&
-           set("CAPU_RUN_VERIFY", settings->verifies ? "1" : NULL) &&
-           set("CAPU_RUN_TRUST", settings->trusts_parameters ? "1" : NULL) &&
-           set("CAPU_RUN_RECOMPUTE", settings->recomputes ? "1" : NULL) &&
+    return set_variable("CAPU_RUN_DRIVER", driver) &&
+           set_variable("CAPU_RUN_MODE", settings->mode) &&
+           set_variable("CAPU_RUN_BUDGET", settings->budget) &&
+           set_variable("CAPU_RUN_HOST_BUDGET", settings->host_budget) &&
+           set_variable("CAPU_RUN_PRETEND", settings->pretend) &&
+           set_variable("CAPU_RUN_STRICT", settings->is_strict ? "1" : NULL) &&
+           set_variable("CAPU_RUN_JIT", settings->compiles ? "1" : NULL) &&
+           set_variable("CAPU_RUN_VERIFY", settings->verifies ? "1" : NULL) &&
+           set_variable("CAPU_RUN_TRUST", settings->trusts_parameters ? "1" : NULL) &&
+           set_variable("CAPU_RUN_RECOMPUTE", settings->recomputes ? "1" : NULL) &&
            set_file("CAPU_RUN_REPORT", settings->report) &&
            set_file("CAPU_RUN_OPERANDS", settings->operands) &&
            set_file("CAPU_RUN_ITERATIONS", settings->iterations) &&
-           set("CAPU_RUN_ITERATION_KERNEL", settings->iteration_kernel) &&
-           set("CAPU_RUN_ITERATION_RANGE", settings->iteration_range) &&
-           (settings->iteration_range == NULL || set(NVTX_LIBRARY, library)) &&
+           set_variable("CAPU_RUN_ITERATION_KERNEL", settings->iteration_kernel) &&
+           set_variable("CAPU_RUN_ITERATION_RANGE", settings->iteration_range) &&
+           (settings->iteration_range == NULL || set_variable(NVTX_LIBRARY, library)) &&
            set_preload(library);
 }
 
 /* Returns only if the program cannot be started. */
-static void become(const struct settings *settings)
+static void become_program(const struct settings *settings)
 {
     char path[PATH_MAX];
     char library[PATH_MAX];
@@ -569,7 +570,7 @@ int run_main(int argc, char **argv)
     };
     static const struct argp argp = {
         .options = options,
-        .parser = parse_option,
+        .parser = parse_run_option,
         .args_doc = "[--] PROGRAM [ARGUMENT...]",
         .doc = "Runs a CUDA program, unmodified, within a budget of device memory.\v"
                "What works and what does not: docs/unmodified.md. The exit code is the program's.",
@@ -577,6 +578,6 @@ int run_main(int argc, char **argv)
     struct settings settings = {.mode = "passive"};
 
     arguments_read_first(&argp, argc, argv, &settings);
-    become(&settings);
+    become_program(&settings);
     return EXIT_USAGE;
 }

@@ -30,7 +30,7 @@ struct settings {
 
 enum option_key { KEY_TIMELINE = KEY_OWN };
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_simulate_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
 
@@ -124,7 +124,7 @@ static int simulate(const struct settings *settings, struct subject *subject,
     return code;
 }
 
-static bool check_files(const struct settings *settings)
+static bool check_simulate_files(const struct settings *settings)
 {
     const struct output_file files[] = {
         {"TRACE", settings->arguments.trace, false},
@@ -148,7 +148,7 @@ int simulate_main(int argc, char **argv)
         {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
         {0}};
     static const struct argp argp = {options,
-                                     parse_option,
+                                     parse_simulate_option,
                                      "TRACE [PLAN]",
                                      "Computes the time of an iteration in steady state, with a "
                                      "plan, or without one if everything "
@@ -162,7 +162,7 @@ int simulate_main(int argc, char **argv)
     int code = EXIT_USAGE;
 
     arguments_read(&argp, argc, argv, &settings);
-    if (!check_files(&settings) ||
+    if (!check_simulate_files(&settings) ||
         !subject_load(&subject, settings.arguments.trace, settings.arguments.machine, 1)) {
         return EXIT_USAGE;
     }
@@ -178,7 +178,7 @@ int check_main(int argc, char **argv)
 {
     static const struct argp argp = {
         NULL,
-        parse_option,
+        parse_simulate_option,
         "TRACE [PLAN]",
         "Says whether a trace is well-formed and complete, and a plan valid for it. A trace "
         "without an end line, as older versions wrote it, is accepted with a warning.",
@@ -262,7 +262,7 @@ int bound_main(int argc, char **argv)
         {0}};
     static const struct argp argp = {
         options,
-        parse_option,
+        parse_simulate_option,
         "TRACE --budget SIZE|N%",
         "Computes a lower bound on the iteration time of any plan within a memory budget.",
         NULL,

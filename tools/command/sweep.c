@@ -57,7 +57,7 @@ static void parse_planners(const char *list, struct curves *curves, struct argp_
     }
 }
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_sweep_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
 
@@ -223,7 +223,7 @@ static capu_status write_picture(const struct curves *curves, const char *output
                                        : put_json(curves, text);
 }
 
-static bool check_files(const struct arguments *arguments)
+static bool check_sweep_files(const struct arguments *arguments)
 {
     const struct output_file files[] = {
         {"TRACE", arguments->trace, false},
@@ -252,7 +252,7 @@ int sweep_main(int argc, char **argv)
         {0}};
     static const struct argp argp = {
         options,
-        parse_option,
+        parse_sweep_option,
         "TRACE",
         "Compares planners: the overhead of each over a range of budgets, and the lower bound.",
         NULL,
@@ -278,7 +278,7 @@ int sweep_main(int argc, char **argv)
     arguments_read(&argp, argc, argv, &settings);
     output = arguments->output;
     page.source = arguments->trace;
-    if (!check_files(arguments) ||
+    if (!check_sweep_files(arguments) ||
         !subject_load(&subject, arguments->trace, arguments->machine, 1)) {
         return EXIT_USAGE;
     }

@@ -24,7 +24,7 @@ struct settings {
 
 enum option_key { KEY_PLAN_FILE = KEY_OWN, KEY_TRACE_FILE, KEY_ITERATION };
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_timeline_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
 
@@ -118,7 +118,7 @@ static bool add_report(const struct settings *settings, struct timeline_export *
            (settings->trace == NULL || add_plan(settings, settings->trace, last_ns, export));
 }
 
-static bool check_files(const struct settings *settings)
+static bool check_timeline_files(const struct settings *settings)
 {
     const struct output_file files[] = {
         {"INPUT", settings->arguments.trace, false},
@@ -160,7 +160,7 @@ int timeline_main(int argc, char **argv)
         {0}};
     static const struct argp argp = {
         options,
-        parse_option,
+        parse_timeline_option,
         "INPUT -o FILE.pftrace",
         "Writes the timeline of iterations for ui.perfetto.dev: measured ones from a report with "
         "timelines (CAPUCHIN_REPORT and CAPUCHIN_TIMELINE=1), the planned one from a trace and "
@@ -174,7 +174,7 @@ int timeline_main(int argc, char **argv)
     bool is_fine;
 
     arguments_read(&argp, argc, argv, &settings);
-    if (!check_files(&settings)) {
+    if (!check_timeline_files(&settings)) {
         return EXIT_USAGE;
     }
     input = recognise(settings.arguments.trace);

@@ -20,7 +20,7 @@ struct settings {
 
 enum option_key { KEY_ONCE = KEY_OWN, KEY_INTERVAL, KEY_FOLDER };
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+static error_t parse_top_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
 
@@ -51,7 +51,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 }
 
 /* The lines of the programs as they were received, and the texts of what is not shown. */
-static bool print_json(const struct top_snapshot *snapshot)
+static bool print_programs_json(const struct top_snapshot *snapshot)
 {
     json_t *rejected = json_array();
     const char *line = snapshot->rejected.data;
@@ -67,7 +67,7 @@ static bool print_json(const struct top_snapshot *snapshot)
                                  rejected, "removed", (json_int_t)snapshot->removed));
 }
 
-static bool print_table(const struct top_snapshot *snapshot)
+static bool print_programs(const struct top_snapshot *snapshot)
 {
     const struct top_style style = {.columns = TABLE_COLUMNS};
     struct string_buffer text = {0};
@@ -94,7 +94,7 @@ int top_main(int argc, char **argv)
         {0}};
     static const struct argp argp = {
         options,
-        parse_option,
+        parse_top_option,
         "",
         "Shows running programs of the same user: budget, memory by kind, plan, iteration times, "
         "use of the link and stalls. Programs are shown if they run with CAPUCHIN_TOP=1. Keys: q "
@@ -113,7 +113,7 @@ int top_main(int argc, char **argv)
     if (!top_snapshot_take(settings.folder, &snapshot)) {
         return EXIT_USAGE;
     }
-    is_fine = settings.as_json ? print_json(&snapshot) : print_table(&snapshot);
+    is_fine = settings.as_json ? print_programs_json(&snapshot) : print_programs(&snapshot);
     top_snapshot_finish(&snapshot);
     return is_fine ? EXIT_FINE : EXIT_USAGE;
 }

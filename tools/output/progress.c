@@ -30,7 +30,7 @@ static struct {
 /* Set by the handler; apart from the struct, which the handler must not touch. */
 static volatile sig_atomic_t is_stopped;
 
-static double now(void)
+static double now_s(void)
 {
     struct timespec time;
 
@@ -38,7 +38,7 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static void stop(int signal)
+static void stop_on_signal(int signal)
 {
     (void)signal;
     is_stopped = 1;
@@ -47,7 +47,7 @@ static void stop(int signal)
 void progress_begin(const char *what, uint64_t steps, double limit_s)
 {
     /* After the first SIGINT the handler is gone, so the second one ends the process. */
-    struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESETHAND | SA_RESTART};
+    struct sigaction action = {.sa_handler = stop_on_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
 
     is_stopped = 0;
     progress.what = isatty(STDERR_FILENO) == 1 ? what : NULL;
@@ -55,7 +55,7 @@ void progress_begin(const char *what, uint64_t steps, double limit_s)
     progress.done = 0;
     progress.end_s = 0.0;
     progress.limit_s = limit_s;
-    progress.begin_s = now();
+    progress.begin_s = now_s();
     progress.drawn_columns = 0;
     progress.note[0] = '\0';
     (void)sigaction(SIGINT, NULL, &progress.former);
@@ -71,7 +71,7 @@ bool progress_is_shown(void)
 
 double progress_seconds(void)
 {
-    return now() - progress.begin_s;
+    return now_s() - progress.begin_s;
 }
 
 void progress_set_left(double seconds)
@@ -102,11 +102,11 @@ static const char *duration(double seconds, char text[32])
     return text;
 }
 
-static void append(char line[LINE_BYTES], const char *format, ...)
+static void append_text(char line[LINE_BYTES], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* What does not fit is cut off. */
-static void append(char line[LINE_BYTES], const char *format, ...)
+static void append_text(char line[LINE_BYTES], const char *format, ...)
 {
     size_t used = strlen(line);
     va_list arguments;
@@ -117,33 +117,33 @@ static void append(char line[LINE_BYTES], const char *format, ...)
 }
 
 /* Steps need not take equally long, so the time left is an estimate; a limit is not. */
-static void compose(char line[LINE_BYTES], double passed)
+static void compose_line(char line[LINE_BYTES], double passed)
 {
     char text[32];
 
     line[0] = '\0';
-    append(line, "%s: ", progress.what);
+    append_text(line, "%s: ", progress.what);
     if (is_stopped != 0) {
-        append(line, "stopping");
+        append_text(line, "stopping");
         return;
     }
     if (progress.steps > 0) {
-        append(line, "%" PRIu64 " of %" PRIu64 ", ", progress.done, progress.steps);
+        append_text(line, "%" PRIu64 " of %" PRIu64 ", ", progress.done, progress.steps);
     }
-    append(line, "%s", duration(passed, text));
+    append_text(line, "%s", duration(passed, text));
     if (progress.done > 0 && progress.done < progress.steps) {
         double left = passed / (double)progress.done * (double)(progress.steps - progress.done);
 
-        append(line, ", about %s left", duration(left, text));
+        append_text(line, ", about %s left", duration(left, text));
     }
     if (progress.end_s > passed) {
-        append(line, ", about %s left", duration(progress.end_s - passed, text));
+        append_text(line, ", about %s left", duration(progress.end_s - passed, text));
     }
     if (progress.limit_s > 0.0) {
-        append(line, ", at most %s left", duration(progress.limit_s - passed, text));
+        append_text(line, ", at most %s left", duration(progress.limit_s - passed, text));
     }
     if (progress.note[0] != '\0') {
-        append(line, " (%s)", progress.note);
+        append_text(line, " (%s)", progress.note);
     }
 }
 
@@ -157,7 +157,7 @@ void progress_clear(void)
     }
 }
 
-static void draw(double passed)
+static void draw_line(double passed)
 {
     struct winsize size;
     char line[LINE_BYTES];
@@ -165,7 +165,7 @@ static void draw(double passed)
     int former = progress.drawn_columns;
     int length;
 
-    compose(line, passed);
+    compose_line(line, passed);
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) {
         columns = size.ws_col;
     }
@@ -196,7 +196,7 @@ bool progress_should_stop(void *unused)
         double passed = progress_seconds();
 
         if (progress.drawn_columns == 0 || passed - progress.drawn_s >= DRAW_EVERY_S) {
-            draw(passed);
+            draw_line(passed);
         }
     }
     return is_stopped != 0;

@@ -15,7 +15,7 @@ void html_finish(struct html *html)
     string_buffer_finish(&html->text);
 }
 
-static void append(struct html *html, const char *bytes, size_t count)
+static void append_bytes(struct html *html, const char *bytes, size_t count)
 {
     html->has_failed =
         html->has_failed || string_buffer_append(&html->text, bytes, count) != CAPU_OK;
@@ -23,7 +23,7 @@ static void append(struct html *html, const char *bytes, size_t count)
 
 void html_raw(struct html *html, const char *markup)
 {
-    append(html, markup, strlen(markup));
+    append_bytes(html, markup, strlen(markup));
 }
 
 void html_format(struct html *html, const char *format, ...)
@@ -39,7 +39,7 @@ void html_format(struct html *html, const char *format, ...)
         html->has_failed = true;
         return;
     }
-    append(html, line, (size_t)length);
+    append_bytes(html, line, (size_t)length);
 }
 
 /* Harmless characters up to those that HTML reads as markup, and those as references. */
@@ -48,7 +48,7 @@ static void append_escaped(struct html *html, const char *text)
     while (*text != '\0') {
         size_t plain = strcspn(text, "&<>\"'");
 
-        append(html, text, plain);
+        append_bytes(html, text, plain);
         text += plain;
         if (*text != '\0') {
             html_format(html, "&#%d;", *text);
@@ -123,7 +123,7 @@ static void append_json(struct html *html, const char *text)
     while (*text != '\0') {
         size_t plain = strcspn(text, "<>&");
 
-        append(html, text, plain);
+        append_bytes(html, text, plain);
         text += plain;
         if (*text != '\0') {
             html_format(html, "\\u%04x", (unsigned)*text);

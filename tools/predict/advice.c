@@ -1,4 +1,5 @@
-/* One function per kind of change. Each names it, makes its trace, and hands both to measure(). */
+/* One function per kind of change. Each names it, makes its trace, and hands both to
+ * measure_variant(). */
 #include "tools/predict/advice.h"
 
 #include "base/printable.h"
@@ -67,8 +68,8 @@ static capu_status measure_index(struct advising *advising, const struct trace_i
 }
 
 /* The same for a variant, which is released. */
-static capu_status measure(struct advising *advising, struct trace *variant,
-                           struct string_buffer *text)
+static capu_status measure_variant(struct advising *advising, struct trace *variant,
+                                   struct string_buffer *text)
 {
     const struct subject *subject = advising->subject;
     struct trace_index trace_index;
@@ -170,7 +171,7 @@ static capu_status try_early_updates(struct advising *advising)
             " step%s of the optimizer move%s up",
             moved, moved > 1 ? "s" : "", moved > 1 ? "" : "s");
         if (status == CAPU_OK) {
-            status = measure(advising, &variant, &text);
+            status = measure_variant(advising, &variant, &text);
             variant = (struct trace){0};
         }
     }
@@ -298,7 +299,7 @@ static capu_status try_replayable(struct advising *advising)
             status = variant_replayable(trace, advising->chosen, &variant);
         }
         if (status == CAPU_OK) {
-            status = measure(advising, &variant, &text);
+            status = measure_variant(advising, &variant, &text);
         }
         string_buffer_finish(&text);
         for (uint32_t k = 0; k < trace->op_count; k++) {
@@ -331,7 +332,7 @@ static capu_status try_split(struct advising *advising)
             status = string_buffer_format(&text, "split op %" PRIu32 " (%s) into %" PRIu32 " parts",
                                           op, name, parts);
             if (status == CAPU_OK) {
-                status = measure(advising, &variant, &text);
+                status = measure_variant(advising, &variant, &text);
             } else {
                 trace_finish(&variant);
             }
@@ -365,7 +366,7 @@ static capu_status try_rounds(struct advising *advising)
                                           " and add up their gradients (ops scaled down)",
                                           rounds, rounds);
             if (status == CAPU_OK) {
-                status = measure(advising, &variant, &text);
+                status = measure_variant(advising, &variant, &text);
             } else {
                 trace_finish(&variant);
             }

@@ -24,7 +24,7 @@ bool variant_is_update(const struct trace *trace, uint32_t op)
     return changes_state;
 }
 
-static struct tensor_description describe(const struct trace *trace, uint32_t tensor)
+static struct tensor_description describe_tensor(const struct trace *trace, uint32_t tensor)
 {
     const struct trace_tensor *from = &trace->tensors[tensor];
 
@@ -56,19 +56,20 @@ static struct op_description describe_op(const struct trace *trace, uint32_t op)
 }
 
 /* An empty trace with that name, and all tensors if `with_tensors`. */
-static capu_status begin(const struct trace *trace, struct trace *variant, bool with_tensors)
+static capu_status begin_variant(const struct trace *trace, struct trace *variant,
+                                 bool with_tensors)
 {
     capu_status status = trace_init(variant, trace_text(trace, trace->name), NULL);
 
     for (uint32_t t = 0; status == CAPU_OK && with_tensors && t < trace->tensor_count; t++) {
-        struct tensor_description description = describe(trace, t);
+        struct tensor_description description = describe_tensor(trace, t);
 
         status = trace_add_tensor(variant, &description, NULL, NULL);
     }
     return status;
 }
 
-static capu_status end(struct trace *variant, capu_status status)
+static capu_status end_variant(struct trace *variant, capu_status status)
 {
     if (status != CAPU_OK) {
         trace_finish(variant);
@@ -143,7 +144,7 @@ capu_status variant_early_updates(const struct trace *trace, struct trace *varia
     if (positions != NULL && accessed != NULL && written != NULL) {
         *moved = find_positions(trace, positions, accessed, written);
         qsort(positions, trace->op_count, sizeof(*positions), compare_positions);
-        status = begin(trace, variant, true);
+        status = begin_variant(trace, variant, true);
     }
     for (uint32_t k = 0; status == CAPU_OK && k < trace->op_count; k++) {
         status = copy_op(trace, positions[k].op, variant);
@@ -151,12 +152,12 @@ capu_status variant_early_updates(const struct trace *trace, struct trace *varia
     free(positions);
     free(accessed);
     free(written);
-    return end(variant, status);
+    return end_variant(variant, status);
 }
 
 capu_status variant_replayable(const struct trace *trace, const bool *chosen, struct trace *variant)
 {
-    capu_status status = begin(trace, variant, true);
+    capu_status status = begin_variant(trace, variant, true);
 
     for (uint32_t k = 0; status == CAPU_OK && k < trace->op_count; k++) {
         struct op_description description = describe_op(trace, k);
@@ -167,7 +168,7 @@ capu_status variant_replayable(const struct trace *trace, const bool *chosen, st
         }
         status = trace_add_op(variant, &description, NULL);
     }
-    return end(variant, status);
+    return end_variant(variant, status);
 }
 
 /* Part number `part` of a tensor; number 0 has the tensor's own id. */
@@ -187,7 +188,7 @@ static capu_status add_parts(const struct trace *trace, const struct trace_op *o
     }
     for (uint32_t i = 0; status == CAPU_OK && i < trace_operand_count(op); i++) {
         uint32_t t = trace->operands[op->first + i];
-        struct tensor_description description = describe(trace, t);
+        struct tensor_description description = describe_tensor(trace, t);
 
         if (description.persistent || description.bytes < op_bytes / SPLIT_SHARE ||
             description.bytes < parts->count) {
@@ -280,7 +281,7 @@ capu_status variant_split(const struct trace *trace, uint32_t op, uint32_t parts
                           .first = calloc((size_t)trace->tensor_count + 1, sizeof(uint32_t))};
     uint32_t *list = NULL;
     uint32_t most = 0;
-    capu_status status = begin(trace, variant, true);
+    capu_status status = begin_variant(trace, variant, true);
 
     for (uint32_t k = 0; k < trace->op_count; k++) {
         uint32_t count = trace_operand_count(&trace->ops[k]);
@@ -301,7 +302,7 @@ capu_status variant_split(const struct trace *trace, uint32_t op, uint32_t parts
     }
     free(split.first);
     free(list);
-    return end(variant, status);
+    return end_variant(variant, status);
 }
 
 /* Transients that steps of the optimizer access: gradients, as a rule. */
@@ -335,7 +336,7 @@ static capu_status add_tensors(struct rounds *rounds, uint32_t round, struct tra
     capu_status status = CAPU_OK;
 
     for (uint32_t t = 0; status == CAPU_OK && t < trace->tensor_count; t++) {
-        struct tensor_description description = describe(trace, t);
+        struct tensor_description description = describe_tensor(trace, t);
         bool is_kept = description.persistent || rounds->is_accumulated[t];
 
         if (rounds->has_flags ? description.scales : !is_kept) {
@@ -409,7 +410,7 @@ capu_status variant_rounds(const struct trace *trace, uint32_t rounds, struct tr
                          .is_accumulated = calloc(tensors, sizeof(bool)),
                          .ids = calloc(tensors, sizeof(uint32_t)),
                          .list = calloc(tensors, sizeof(uint32_t))};
-    capu_status status = begin(trace, variant, false);
+    capu_status status = begin_variant(trace, variant, false);
 
     if (status == CAPU_OK && (all.is_accumulated == NULL || all.ids == NULL || all.list == NULL)) {
         status = CAPU_NO_HOST_MEMORY;
@@ -431,5 +432,5 @@ capu_status variant_rounds(const struct trace *trace, uint32_t rounds, struct tr
     free(all.is_accumulated);
     free(all.ids);
     free(all.list);
-    return end(variant, status);
+    return end_variant(variant, status);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Makes room for one more item. False: out of memory. */
-static bool grow(void **list, size_t count, size_t item_bytes)
+static bool grow_list(void **list, size_t count, size_t item_bytes)
 {
     void *grown;
 
@@ -36,7 +36,7 @@ static bool find_kind(struct report_file *file, const char *label, const char *m
             return true;
         }
     }
-    if (!grow((void **)&file->kinds, file->kind_count, sizeof(*file->kinds))) {
+    if (!grow_list((void **)&file->kinds, file->kind_count, sizeof(*file->kinds))) {
         return false;
     }
     made = &file->kinds[file->kind_count];
@@ -89,12 +89,12 @@ static bool add_timeline(struct report_file *file, const json_t *line, long offs
     return false;
 }
 
-static bool add(struct report_file *file, const json_t *line, long offset)
+static bool add_iteration(struct report_file *file, const json_t *line, long offset)
 {
     struct reported iteration = {.is_timed = !json_is_null(json_object_get(line, "compute_ns")),
                                  .offset = offset};
 
-    if (!grow((void **)&file->iterations, file->count, sizeof(*file->iterations)) ||
+    if (!grow_list((void **)&file->iterations, file->count, sizeof(*file->iterations)) ||
         !find_kind(file, json_string_value(json_object_get(line, "label")),
                    json_string_value(json_object_get(line, "mode")), &iteration.kind)) {
         say("out of memory for the reports of %s", file->path);
@@ -109,7 +109,7 @@ static bool add(struct report_file *file, const json_t *line, long offset)
 
 /* Reads a line with its end, or what the file ends with; empty at the end of the file. The path may
    be that of any file, also of a device that never ends a line. */
-static capu_status read_line(FILE *stream, struct string_buffer *text)
+static capu_status read_report_line(FILE *stream, struct string_buffer *text)
 {
     char chunk[4096];
     capu_status status = CAPU_OK;
@@ -136,7 +136,7 @@ static bool read_lines(struct report_file *file, FILE *stream)
     bool is_fine = true;
 
     for (size_t number = 1; is_fine; number++) {
-        capu_status status = read_line(stream, &text);
+        capu_status status = read_report_line(stream, &text);
         json_t *line;
 
         if (status != CAPU_OK) {
@@ -156,7 +156,7 @@ static bool read_lines(struct report_file *file, FILE *stream)
             say("%s:%zu: not a report as CAPUCHIN_REPORT=FILE writes it", file->path, number);
             is_fine = false;
         } else {
-            is_fine = add(file, line, offset);
+            is_fine = add_iteration(file, line, offset);
         }
         json_decref(line);
         offset += (long)text.length;
@@ -174,7 +174,7 @@ static int by_value(const void *left, const void *right)
 }
 
 /* Finds the median and the slowest iteration of every kind. */
-static bool sum_up(struct report_file *file)
+static bool sum_up_kinds(struct report_file *file)
 {
     uint64_t *times = malloc(2 * file->count * sizeof(*times));
     uint64_t *computes = times + file->count;
@@ -230,7 +230,7 @@ bool report_file_read(struct report_file *file, const char *path)
             path);
         is_fine = false;
     }
-    is_fine = is_fine && sum_up(file);
+    is_fine = is_fine && sum_up_kinds(file);
     fclose(stream);
     if (!is_fine) {
         report_file_finish(file);
@@ -276,7 +276,7 @@ bool report_file_view(const struct report_file *file, const struct reported *ite
 
     *view = (struct view){0};
     if (stream != NULL && fseek(stream, iteration->timeline_offset, SEEK_SET) == 0) {
-        status = read_line(stream, &text);
+        status = read_report_line(stream, &text);
     }
     if (stream != NULL) {
         fclose(stream);

@@ -224,7 +224,8 @@ static long listener_of(int client)
 }
 
 /* Asks one socket. NULL: `why` says why not; *is_stale: its program has ended. */
-static json_t *ask(const char *path, long process, bool *is_stale, struct string_buffer *why)
+static json_t *ask_program(const char *path, long process, bool *is_stale,
+                           struct string_buffer *why)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct string_buffer text = {0};
@@ -294,7 +295,7 @@ static bool add_socket(struct top_snapshot *snapshot, const char *folder, const 
     if (!S_ISSOCK(stat.st_mode)) {
         (void)string_buffer_format(&why, "is not a socket");
     } else {
-        line = ask(path, process, &is_stale, &why);
+        line = ask_program(path, process, &is_stale, &why);
     }
     if (line != NULL) {
         is_fine = json_array_append_new(snapshot->programs, line) == 0;

@@ -18,7 +18,7 @@
 enum { BAR_COLUMNS = 30, SPARKLINE_MARGIN = 46, SPARKLINE_MAX = 120, STALLS_SHOWN = 3 };
 
 /* The values are checked when a line is read (top_source.h). */
-static uint64_t number(const json_t *object, const char *key)
+static uint64_t number_of(const json_t *object, const char *key)
 {
     return (uint64_t)json_integer_value(json_object_get(object, key));
 }
@@ -28,7 +28,7 @@ static const char *text_of(const json_t *object, const char *key, char text[PRIN
     return printable(json_string_value(json_object_get(object, key)), text);
 }
 
-static double percent(uint64_t part, uint64_t whole)
+static double percent_of(uint64_t part, uint64_t whole)
 {
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
 }
@@ -52,8 +52,8 @@ static capu_status put_bar(struct string_buffer *text, uint64_t part, uint64_t w
 static capu_status put_memory(struct string_buffer *text, const json_t *context,
                               const struct top_style *style)
 {
-    uint64_t budget = number(context, "budget_bytes");
-    uint64_t held = number(context, "held_bytes");
+    uint64_t budget = number_of(context, "budget_bytes");
+    uint64_t held = number_of(context, "held_bytes");
     char sizes[2][32];
     capu_status status = string_buffer_format(text, "  memory  ");
 
@@ -61,7 +61,7 @@ static capu_status put_memory(struct string_buffer *text, const json_t *context,
         status = put_bar(text, held, budget, style);
     }
     return status == CAPU_OK
-               ? string_buffer_format(text, " %.0f %%: %s of %s\n", percent(held, budget),
+               ? string_buffer_format(text, " %.0f %%: %s of %s\n", percent_of(held, budget),
                                       human_bytes(held, sizes[0]), human_bytes(budget, sizes[1]))
                : status;
 }
@@ -71,10 +71,10 @@ static capu_status put_needs(struct string_buffer *text, const json_t *report)
     char sizes[4][32];
 
     return string_buffer_format(text, "          peak %s, without a limit %s, floor %s, host %s\n",
-                                human_bytes(number(report, "peak_bytes"), sizes[0]),
-                                human_bytes(number(report, "live_peak_bytes"), sizes[1]),
-                                human_bytes(number(report, "floor_bytes"), sizes[2]),
-                                human_bytes(number(report, "host_bytes"), sizes[3]));
+                                human_bytes(number_of(report, "peak_bytes"), sizes[0]),
+                                human_bytes(number_of(report, "live_peak_bytes"), sizes[1]),
+                                human_bytes(number_of(report, "floor_bytes"), sizes[2]),
+                                human_bytes(number_of(report, "host_bytes"), sizes[3]));
 }
 
 /* The kinds that there are, as many per line as fit. */
@@ -93,11 +93,11 @@ static capu_status put_kinds(struct string_buffer *text, const json_t *context,
         size_t length;
         bool is_next;
 
-        if (number(bytes, kinds[i]) == 0) {
+        if (number_of(bytes, kinds[i]) == 0) {
             continue;
         }
         length = (size_t)snprintf(entry, sizeof(entry), "%s %s", kinds[i],
-                                  human_bytes(number(bytes, kinds[i]), size));
+                                  human_bytes(number_of(bytes, kinds[i]), size));
         is_next = column > 0 && column + 2 + length < style->columns;
         status = string_buffer_format(text, "%s%s",
                                       column == 0 ? "  alive   "
@@ -123,11 +123,11 @@ static capu_status put_plan(struct string_buffer *text, const json_t *context, c
         (void)text_of(report, "plan_error", why);
         return string_buffer_format(text, "  plan    none%s%s\n", why[0] != '\0' ? ": " : "", why);
     }
-    return string_buffer_format(text, "  plan    %s, stage %" PRIu64 ", predicts %s%s\n",
-                                planner[0] != '\0' ? planner : "hybrid",
-                                number(report, "plan_stage"),
-                                human_ns(number(report, "predicted_ns"), time),
-                                number(report, "diverged") != 0 ? "; the iteration left it" : "");
+    return string_buffer_format(
+        text, "  plan    %s, stage %" PRIu64 ", predicts %s%s\n",
+        planner[0] != '\0' ? planner : "hybrid", number_of(report, "plan_stage"),
+        human_ns(number_of(report, "predicted_ns"), time),
+        number_of(report, "diverged") != 0 ? "; the iteration left it" : "");
 }
 
 static int by_value(const void *left, const void *right)
@@ -187,7 +187,7 @@ static capu_status put_times(struct string_buffer *text, const json_t *context,
     }
     qsort(sorted, count, sizeof(sorted[0]), by_value);
     status = string_buffer_format(text, "  time    %s, median %s  ",
-                                  human_ns(number(report, "time_ns"), newest),
+                                  human_ns(number_of(report, "time_ns"), newest),
                                   human_ns(sorted[count / 2], median));
     if (status == CAPU_OK) {
         room = room < count ? room : count;
@@ -213,13 +213,13 @@ static capu_status put_rate(struct string_buffer *text, const char *what, uint64
 
 static capu_status put_link(struct string_buffer *text, const json_t *context, const json_t *report)
 {
-    uint64_t time_ns = number(report, "time_ns");
-    capu_status status = put_rate(text, "  link    out", number(report, "evicted_bytes"), time_ns,
-                                  number(context, "d2h_bytes_per_s"));
+    uint64_t time_ns = number_of(report, "time_ns");
+    capu_status status = put_rate(text, "  link    out", number_of(report, "evicted_bytes"),
+                                  time_ns, number_of(context, "d2h_bytes_per_s"));
 
     if (status == CAPU_OK) {
-        status = put_rate(text, "\n          in", number(report, "prefetched_bytes"), time_ns,
-                          number(context, "h2d_bytes_per_s"));
+        status = put_rate(text, "\n          in", number_of(report, "prefetched_bytes"), time_ns,
+                          number_of(context, "h2d_bytes_per_s"));
     }
     return status == CAPU_OK ? string_buffer_append(text, "\n", 1) : status;
 }
@@ -240,12 +240,12 @@ static capu_status put_stalls(struct string_buffer *text, const json_t *context)
         (void)text_of(stall, "replay", replay);
         status = string_buffer_format(
             text, "%s%12s before %s%s%s\n", i == 0 ? "  stalls  " : "          ",
-            human_ns(number(stall, "wait_ns"), time), name[0] != '\0' ? name : "the end",
+            human_ns(number_of(stall, "wait_ns"), time), name[0] != '\0' ? name : "the end",
             replay[0] != '\0' ? ", for the replay of " : "", replay);
     }
     return status == CAPU_OK && shown > 0
                ? string_buffer_format(text, "          in iteration %" PRIu64 "\n",
-                                      number(context, "stalls_iteration"))
+                                      number_of(context, "stalls_iteration"))
                : status;
 }
 
@@ -258,8 +258,8 @@ static capu_status put_age(struct string_buffer *text, const json_t *context, co
 
     (void)text_of(report, "label", label);
     return string_buffer_format(text, "  iteration %" PRIu64 "%s%s, %s, complete %.0f s ago\n",
-                                number(report, "iteration"), label[0] != '\0' ? " of " : "", label,
-                                text_of(report, "mode", mode), seconds);
+                                number_of(report, "iteration"), label[0] != '\0' ? " of " : "",
+                                label, text_of(report, "mode", mode), seconds);
 }
 
 static capu_status put_context(struct string_buffer *text, const json_t *program,
@@ -271,7 +271,7 @@ static capu_status put_context(struct string_buffer *text, const json_t *program
     char mode[PRINTABLE_BYTES];
     capu_status status = string_buffer_format(
         text, "%s (process %" PRIu64 "), context %" PRIu64 ": %s, %s\n",
-        text_of(program, "program", name), number(program, "pid"), number(context, "context"),
+        text_of(program, "program", name), number_of(program, "pid"), number_of(context, "context"),
         text_of(context, "device", device), text_of(context, "mode", mode));
 
     report = json_is_null(report) ? NULL : report;

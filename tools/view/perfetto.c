@@ -45,8 +45,8 @@ enum event_type { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER =
 
 enum { ANNOTATION_UINT = 3, ANNOTATION_STRING = 6, ANNOTATION_NAME = 10 };
 
-static void append(struct perfetto *trace, struct string_buffer *to, const void *bytes,
-                   size_t count)
+static void append_bytes(struct perfetto *trace, struct string_buffer *to, const void *bytes,
+                         size_t count)
 {
     if (trace->status == CAPU_OK) {
         trace->status = string_buffer_append(to, bytes, count);
@@ -63,7 +63,7 @@ static void put_varint(struct perfetto *trace, struct string_buffer *to, uint64_
         value >>= 7;
         bytes[count++] |= value > 0 ? 0x80 : 0;
     } while (value > 0);
-    append(trace, to, bytes, count);
+    append_bytes(trace, to, bytes, count);
 }
 
 static void put_key(struct perfetto *trace, struct string_buffer *to, uint32_t field,
@@ -88,7 +88,7 @@ static void put_fixed(struct perfetto *trace, struct string_buffer *to, uint32_t
         bytes[i] = (unsigned char)(value >> 8 * i);
     }
     put_key(trace, to, field, WIRE_FIXED64);
-    append(trace, to, bytes, sizeof(bytes));
+    append_bytes(trace, to, bytes, sizeof(bytes));
 }
 
 static void put_bytes(struct perfetto *trace, struct string_buffer *to, uint32_t field,
@@ -96,7 +96,7 @@ static void put_bytes(struct perfetto *trace, struct string_buffer *to, uint32_t
 {
     put_key(trace, to, field, WIRE_BYTES);
     put_varint(trace, to, count);
-    append(trace, to, bytes, count);
+    append_bytes(trace, to, bytes, count);
 }
 
 static void put_text(struct perfetto *trace, struct string_buffer *to, uint32_t field,
@@ -120,7 +120,7 @@ static void end_packet(struct perfetto *trace)
     put_message(trace, &trace->text, TRACE_PACKET, &trace->message);
 }
 
-static void describe(struct perfetto *trace, uint64_t track, const char *name)
+static void begin_description(struct perfetto *trace, uint64_t track, const char *name)
 {
     put_number(trace, &trace->part, DESCRIPTOR_UUID, track);
     put_text(trace, &trace->part, DESCRIPTOR_NAME, name);
@@ -135,7 +135,7 @@ static void end_description(struct perfetto *trace)
 
 void perfetto_process(struct perfetto *trace, uint64_t track, int32_t pid, const char *name)
 {
-    describe(trace, track, name);
+    begin_description(trace, track, name);
     put_number(trace, &trace->detail, PROCESS_PID, (uint64_t)pid);
     put_text(trace, &trace->detail, PROCESS_NAME, name);
     put_message(trace, &trace->part, DESCRIPTOR_PROCESS, &trace->detail);
@@ -145,7 +145,7 @@ void perfetto_process(struct perfetto *trace, uint64_t track, int32_t pid, const
 static void begin_track(struct perfetto *trace, uint64_t track, uint64_t parent, const char *name,
                         int32_t rank)
 {
-    describe(trace, track, name);
+    begin_description(trace, track, name);
     put_number(trace, &trace->part, DESCRIPTOR_PARENT, parent);
     put_number(trace, &trace->part, DESCRIPTOR_RANK, (uint64_t)rank);
 }

@@ -51,7 +51,7 @@ static uint64_t moment(const struct timeline_export *export, uint64_t begin_ns, 
     return at > 0 ? (uint64_t)at : 0;
 }
 
-static void describe(struct timeline_export *export, enum view_source source)
+static void describe_tracks(struct timeline_export *export, enum view_source source)
 {
     struct perfetto *trace = &export->trace;
     uint64_t process = track_of(source, TRACK_PROCESS);
@@ -295,8 +295,8 @@ static void add_host(struct timeline_export *export, const struct view *view, ui
     free(stays);
 }
 
-static void count(struct timeline_export *export, const struct view *view, uint64_t begin_ns,
-                  uint64_t track, int64_t ns, uint64_t value)
+static void add_count(struct timeline_export *export, const struct view *view, uint64_t begin_ns,
+                      uint64_t track, int64_t ns, uint64_t value)
 {
     perfetto_count(&export->trace, track_of(view->source, track), moment(export, begin_ns, ns),
                    value);
@@ -307,7 +307,7 @@ struct change {
     int64_t bytes;
 };
 
-static int by_time(const void *left, const void *right)
+static int by_change_time(const void *left, const void *right)
 {
     int64_t a = ((const struct change *)left)->ns;
     int64_t b = ((const struct change *)right)->ns;
@@ -335,14 +335,14 @@ static void count_on_host(struct timeline_export *export, const struct view *vie
             changes[changed++] = (struct change){stay->end_ns, -each};
         }
     }
-    qsort(changes, changed, sizeof(*changes), by_time);
+    qsort(changes, changed, sizeof(*changes), by_change_time);
     if (changed == 0 || changes[0].ns > 0) {
-        count(export, view, begin_ns, TRACK_ON_HOST, 0, 0);
+        add_count(export, view, begin_ns, TRACK_ON_HOST, 0, 0);
     }
     for (size_t i = 0; i < changed; i++) {
         bytes += (uint64_t)changes[i].bytes;
         if (i + 1 == changed || changes[i + 1].ns != changes[i].ns) {
-            count(export, view, begin_ns, TRACK_ON_HOST, changes[i].ns, bytes);
+            add_count(export, view, begin_ns, TRACK_ON_HOST, changes[i].ns, bytes);
         }
     }
     free(changes);
@@ -367,23 +367,23 @@ static void describe_kinds(struct timeline_export *export, const struct view *vi
 static void add_counters(struct timeline_export *export, const struct view *view, uint64_t begin_ns)
 {
     describe_kinds(export, view);
-    count(export, view, begin_ns, TRACK_BUDGET, 0, view->budget_bytes);
+    add_count(export, view, begin_ns, TRACK_BUDGET, 0, view->budget_bytes);
     for (uint32_t i = 0; i < view->sample_count; i++) {
         const struct view_sample *sample = &view->samples[i];
 
-        count(export, view, begin_ns, TRACK_HELD, sample->begin_ns, sample->held_bytes);
+        add_count(export, view, begin_ns, TRACK_HELD, sample->begin_ns, sample->held_bytes);
         for (uint64_t kind = 0; kind < VIEW_KIND_COUNT; kind++) {
             if (export->has_kind[view->source][kind] &&
                 (i == 0 || sample->by_kind[kind] != sample[-1].by_kind[kind])) {
-                count(export, view, begin_ns, TRACK_KINDS + kind, sample->begin_ns,
-                      sample->by_kind[kind]);
+                add_count(export, view, begin_ns, TRACK_KINDS + kind, sample->begin_ns,
+                          sample->by_kind[kind]);
             }
         }
     }
     for (uint32_t i = 0; i < view->op_count; i++) {
         if (!view->ops[i].is_replay) {
-            count(export, view, begin_ns, TRACK_UNLIMITED, view->ops[i].begin_ns,
-                  view->ops[i].unlimited_bytes);
+            add_count(export, view, begin_ns, TRACK_UNLIMITED, view->ops[i].begin_ns,
+                      view->ops[i].unlimited_bytes);
         }
     }
     count_on_host(export, view, begin_ns);
@@ -402,7 +402,7 @@ static void add_iteration(struct timeline_export *export, enum view_source sourc
         .notes = {{.name = "mode", .text = mode}, {.name = "number", .number = number}},
     };
 
-    describe(export, source);
+    describe_tracks(export, source);
     perfetto_slice(&export->trace, &slice);
 }
 
@@ -423,7 +423,7 @@ void timeline_export_view(struct timeline_export *export, const struct view *vie
     if (!export->has_origin) {
         find_origin(export, view);
     }
-    describe(export, view->source);
+    describe_tracks(export, view->source);
     if (view->source == VIEW_PLANNED) {
         add_iteration(export, VIEW_PLANNED, view->trace_name, view->iteration, view->mode, begin_ns,
                       view->time_ns);

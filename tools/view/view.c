@@ -118,7 +118,7 @@ struct step {
     enum view_kind kind;
 };
 
-static int by_time(const void *left, const void *right)
+static int by_step_time(const void *left, const void *right)
 {
     int64_t a = ((const struct step *)left)->ns;
     int64_t b = ((const struct step *)right)->ns;
@@ -126,7 +126,7 @@ static int by_time(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-static capu_status sample(struct view *view)
+static capu_status sample_memory(struct view *view)
 {
     struct step *steps = malloc(((size_t)view->stay_count * 2 + 1) * sizeof(*steps));
     struct view_sample now = {.held_bytes = view->fixed_bytes};
@@ -148,7 +148,7 @@ static capu_status sample(struct view *view)
                 .ns = stay->end_ns, .bytes = -(int64_t)tensor->held_bytes, .kind = tensor->kind};
         }
     }
-    qsort(steps, count, sizeof(*steps), by_time);
+    qsort(steps, count, sizeof(*steps), by_step_time);
     for (size_t i = 0; i < count || view->sample_count == 0;) {
         uint64_t held = now.held_bytes;
 
@@ -263,7 +263,7 @@ static void *copy_of(const void *from, size_t count, size_t item_bytes)
     return copy;
 }
 
-static capu_status reserve(struct view *view, const struct view_events *events)
+static capu_status reserve_view(struct view *view, const struct view_events *events)
 {
     const struct trace *trace = events->trace_index->trace;
     size_t runs = 0;
@@ -303,7 +303,7 @@ capu_status view_build(struct view *view, struct view_events *events, struct err
         .operand_count = trace->operand_count,
     };
     events->places = NULL;
-    status = reserve(view, events);
+    status = reserve_view(view, events);
     if (status == CAPU_OK) {
         memset(view->op_of_number, 0xff, (size_t)trace->op_count * sizeof(*view->op_of_number));
         view->trace_name = view->names + trace->name;
@@ -311,7 +311,7 @@ capu_status view_build(struct view *view, struct view_events *events, struct err
         status = view_walk(view, events);
     }
     status = status == CAPU_OK ? sort_stays(view) : status;
-    status = status == CAPU_OK ? sample(view) : status;
+    status = status == CAPU_OK ? sample_memory(view) : status;
     status = status == CAPU_OK ? measure_unlimited(view, events) : status;
     if (status != CAPU_OK) {
         view_finish(view);

@@ -16,14 +16,14 @@ struct translation {
 };
 
 /* Pre: count_events has counted it. */
-static void add(struct translation *translation, struct view_event event)
+static void add_event(struct translation *translation, struct view_event event)
 {
     translation->events->events[translation->events->count++] = event;
 }
 
-static struct view_event timed(const struct translation *translation,
-                               const struct timeline_record *record, enum view_event_kind kind,
-                               uint32_t point)
+static struct view_event timed_event(const struct translation *translation,
+                                     const struct timeline_record *record,
+                                     enum view_event_kind kind, uint32_t point)
 {
     static const enum view_wait waits[] = {
         [WAIT_NOTHING] = VIEW_WAIT_NOTHING, [WAIT_TENSOR] = VIEW_WAIT_TENSOR,
@@ -43,32 +43,33 @@ static struct view_event timed(const struct translation *translation,
     };
 }
 
-static capu_status take(void *user, const struct item *item, uint32_t tensor)
+static capu_status take_memory(void *user, const struct item *item, uint32_t tensor)
 {
     struct translation *translation = user;
     const struct view_start *place = &translation->events->starts[tensor];
 
     if (translation->trace->tensors[tensor].managed) {
         translation->is_saved[tensor] = false;
-        add(translation, (struct view_event){.kind = EVENT_TAKE,
-                                             .subject = tensor,
-                                             .point = item->point,
-                                             .first_place = place->first_place,
-                                             .place_count = place->place_count});
+        add_event(translation, (struct view_event){.kind = EVENT_TAKE,
+                                                   .subject = tensor,
+                                                   .point = item->point,
+                                                   .first_place = place->first_place,
+                                                   .place_count = place->place_count});
     }
     return CAPU_OK;
 }
 
-static capu_status copy_out(void *user, const struct item *item, uint32_t tensor)
+static capu_status copy_to_host(void *user, const struct item *item, uint32_t tensor)
 {
     struct translation *translation = user;
 
     translation->is_saved[tensor] = true;
-    add(translation, timed(translation, translation->record, EVENT_OUT, item->point + 1));
+    add_event(translation,
+              timed_event(translation, translation->record, EVENT_OUT, item->point + 1));
     return CAPU_OK;
 }
 
-static capu_status give(void *user, const struct item *item, uint32_t tensor)
+static capu_status give_memory(void *user, const struct item *item, uint32_t tensor)
 {
     struct translation *translation = user;
     const struct program_walk *walk = &translation->walk;
@@ -76,39 +77,39 @@ static capu_status give(void *user, const struct item *item, uint32_t tensor)
         program_walk_has_copy(walk, tensor) && walk->host[tensor] >= walk->device[tensor];
 
     if (item->kind != ACTION_RELEASE) {
-        add(translation,
-            (struct view_event){.kind = EVENT_GIVE,
-                                .subject = tensor,
-                                .point = item->point + 1,
-                                .method = !has_copy                       ? CAPU_METHOD_EMPTY
-                                          : translation->is_saved[tensor] ? CAPU_METHOD_SWAP
-                                                                          : CAPU_METHOD_CLEAN});
+        add_event(translation, (struct view_event){.kind = EVENT_GIVE,
+                                                   .subject = tensor,
+                                                   .point = item->point + 1,
+                                                   .method = !has_copy ? CAPU_METHOD_EMPTY
+                                                             : translation->is_saved[tensor]
+                                                                 ? CAPU_METHOD_SWAP
+                                                                 : CAPU_METHOD_CLEAN});
     }
     return CAPU_OK;
 }
 
-static void translate(struct translation *translation, const struct timeline_record *record)
+static void translate_record(struct translation *translation, const struct timeline_record *record)
 {
     static const struct program_visitor visitor = {
-        .take = take, .copy_out = copy_out, .give = give};
+        .take = take_memory, .copy_out = copy_to_host, .give = give_memory};
     uint32_t point = record->item.point;
 
     translation->record = record;
     program_walk_item(&translation->walk, &visitor, translation, &record->item);
     switch ((enum action_kind)record->item.kind) {
     case ACTION_OP:
-        add(translation, timed(translation, record, EVENT_OP, point));
+        add_event(translation, timed_event(translation, record, EVENT_OP, point));
         break;
     case ACTION_REPLAY:
-        add(translation, timed(translation, record, EVENT_REPLAY, point));
+        add_event(translation, timed_event(translation, record, EVENT_REPLAY, point));
         break;
     case ACTION_PREFETCH:
-        add(translation, timed(translation, record, EVENT_IN, point));
+        add_event(translation, timed_event(translation, record, EVENT_IN, point));
         break;
     case ACTION_RELEASE:
-        add(translation, (struct view_event){.kind = EVENT_END,
-                                             .subject = record->item.subject,
-                                             .point = point + 1});
+        add_event(translation, (struct view_event){.kind = EVENT_END,
+                                                   .subject = record->item.subject,
+                                                   .point = point + 1});
         break;
     default:
         break;
@@ -159,7 +160,7 @@ static capu_status translate_all(struct translation *translation, const struct p
         status = CAPU_NO_HOST_MEMORY;
     }
     for (uint32_t i = 0; i < translation->timeline->record_count && status == CAPU_OK; i++) {
-        translate(translation, &translation->timeline->records[i]);
+        translate_record(translation, &translation->timeline->records[i]);
     }
     free(translation->is_saved);
     program_walk_finish(&translation->walk);
@@ -231,8 +232,8 @@ static capu_status describe_start(struct view_events *events, const struct timel
     return CAPU_OK;
 }
 
-static capu_status collect(struct view_events *events, const struct program *program,
-                           const struct timeline *timeline)
+static capu_status collect_events(struct view_events *events, const struct program *program,
+                                  const struct timeline *timeline)
 {
     struct translation translation = {
         .trace = events->trace_index->trace, .timeline = timeline, .events = events};
@@ -257,7 +258,7 @@ capu_status view_of_plan(struct view *view, const struct trace_index *trace_inde
     }
     if (status == CAPU_OK) {
         events.time_ns = timeline.iteration_ns;
-        status = collect(&events, &program, &timeline);
+        status = collect_events(&events, &program, &timeline);
     }
     if (status == CAPU_OK) {
         status = view_build(view, &events, error);

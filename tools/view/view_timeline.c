@@ -31,7 +31,8 @@ struct reader {
     const char *mode;
 };
 
-static capu_status refuse(struct reader *reader, const char *list, size_t index, const char *what)
+static capu_status reject_entry(struct reader *reader, const char *list, size_t index,
+                                const char *what)
 {
     char text[160];
 
@@ -53,7 +54,7 @@ static capu_status read_span(struct reader *reader, const char *list, size_t ind
 {
     if (!read_time(object, "begin_ns", &event->begin_ns) ||
         !read_time(object, "end_ns", &event->end_ns) || event->end_ns < event->begin_ns) {
-        return refuse(reader, list, index, "begin_ns and end_ns are not times in order");
+        return reject_entry(reader, list, index, "begin_ns and end_ns are not times in order");
     }
     return CAPU_OK;
 }
@@ -180,7 +181,7 @@ static capu_status read_pages(struct reader *reader, size_t index, const json_t 
 
         if (json_array_size(run) != 2 || first < 0 || count <= 0 || first > PLAN_PAGES_MAX ||
             count > PLAN_PAGES_MAX) {
-            return refuse(reader, "tensor", index, "its pages are not runs [first, count]");
+            return reject_entry(reader, "tensor", index, "its pages are not runs [first, count]");
         }
         events->places[events->place_count++] =
             (struct view_place){.first = (uint32_t)first, .count = (uint32_t)count};
@@ -352,7 +353,7 @@ static capu_status read_event(struct reader *reader, size_t index, const json_t 
 
     *event = (struct view_event){0};
     if (status == CAPU_OK && !read_event_kind(name, &event->kind)) {
-        return refuse(reader, "event", index, "of no known kind");
+        return reject_entry(reader, "event", index, "of no known kind");
     }
     is_replay = event->kind == EVENT_REPLAY;
     count = is_replay ? reader->trace.op_count : reader->trace.tensor_count;
@@ -364,7 +365,7 @@ static capu_status read_event(struct reader *reader, size_t index, const json_t 
         status = json_lines_number(lines, object, "before", true, reader->trace.op_count, &before);
     }
     if (status == CAPU_OK && subject >= count) {
-        return refuse(reader, "event", index, "of a tensor or an op that is not listed");
+        return reject_entry(reader, "event", index, "of a tensor or an op that is not listed");
     }
     event->subject = (uint32_t)subject;
     event->point = (uint32_t)before;
@@ -405,7 +406,7 @@ static capu_status read_events(struct reader *reader)
 
         status = read_event(reader, i, json_array_get(list, i), &event);
         if (status == CAPU_OK && event.point < next_op) {
-            return refuse(reader, "event", i, "before an op that is before the last event's");
+            return reject_entry(reader, "event", i, "before an op that is before the last event's");
         }
         while (status == CAPU_OK && next_op < event.point) {
             events->events[events->count++] = reader->runs[next_op++];
@@ -418,7 +419,7 @@ static capu_status read_events(struct reader *reader)
     return status;
 }
 
-static capu_status read_line(struct reader *reader, size_t number)
+static capu_status read_timeline_line(struct reader *reader, size_t number)
 {
     struct json_lines *lines = &reader->lines;
     bool more = false;
@@ -455,7 +456,7 @@ capu_status view_of_timeline(struct view *view, const char *file, size_t number,
 
     *view = (struct view){0};
     json_lines_init(&reader.lines, file, text, length, error);
-    status = read_line(&reader, number);
+    status = read_timeline_line(&reader, number);
     if (status == CAPU_OK) {
         status = view_build(view, &reader.events, error);
     }

@@ -119,8 +119,8 @@ static void claim_copies(struct walk *walk, uint32_t tensor, uint32_t move)
 
 /* The tensor is on the device from begin_ns. `state`: how it comes, RESIDENT for an op that writes
    it; `before`: what it was until then. */
-static void arrive(struct walk *walk, uint32_t tensor, enum view_state state, int64_t begin_ns,
-                   int64_t end_ns)
+static void begin_presence(struct walk *walk, uint32_t tensor, enum view_state state,
+                           int64_t begin_ns, int64_t end_ns)
 {
     struct follower *follower = &walk->followers[tensor];
 
@@ -140,7 +140,7 @@ static void arrive(struct walk *walk, uint32_t tensor, enum view_state state, in
 }
 
 /* Ends the residency; returns when its memory is free. */
-static int64_t leave(struct walk *walk, uint32_t tensor)
+static int64_t end_presence(struct walk *walk, uint32_t tensor)
 {
     struct follower *follower = &walk->followers[tensor];
     int64_t leaves_ns = follower->busy_ns > follower->out_ns ? follower->busy_ns : follower->out_ns;
@@ -157,11 +157,11 @@ static int64_t leave(struct walk *walk, uint32_t tensor)
     return free_ns;
 }
 
-static void give(struct walk *walk, const struct view_event *event)
+static void walk_give(struct walk *walk, const struct view_event *event)
 {
     uint32_t tensor = event->subject;
     struct follower *follower = &walk->followers[tensor];
-    int64_t free_ns = leave(walk, tensor);
+    int64_t free_ns = end_presence(walk, tensor);
     uint32_t move = add_move(walk, tensor, event->method);
 
     claim_copies(walk, tensor, move);
@@ -177,7 +177,7 @@ static void give(struct walk *walk, const struct view_event *event)
 }
 
 /* The contents are not needed any more. If they were copied out to be kept, it is an eviction. */
-static void end(struct walk *walk, const struct view_event *event)
+static void walk_end(struct walk *walk, const struct view_event *event)
 {
     struct follower *follower = &walk->followers[event->subject];
 
@@ -185,15 +185,15 @@ static void end(struct walk *walk, const struct view_event *event)
         struct view_event eviction = *event;
 
         eviction.method = CAPU_METHOD_SWAP;
-        give(walk, &eviction);
+        walk_give(walk, &eviction);
         return;
     }
-    follower->since_ns = leave(walk, event->subject);
+    follower->since_ns = end_presence(walk, event->subject);
     follower->where = NOWHERE;
     follower->move = VIEW_NONE;
 }
 
-static void copy(struct walk *walk, const struct view_event *event)
+static void walk_copy(struct walk *walk, const struct view_event *event)
 {
     struct view *view = walk->view;
     uint32_t tensor = event->subject;
@@ -223,7 +223,7 @@ static void copy(struct walk *walk, const struct view_event *event)
         struct view_move *move = open_move(walk, tensor, CAPU_METHOD_SWAP);
 
         view->in_bytes += copy->bytes;
-        arrive(walk, tensor, VIEW_COMING, event->begin_ns, event->end_ns);
+        begin_presence(walk, tensor, VIEW_COMING, event->begin_ns, event->end_ns);
         if (move != NULL) {
             copy->move = follower->move;
             /* It left without a copy, so there was one. */
@@ -252,8 +252,8 @@ static uint64_t wait_for_return(const struct view *view, const struct view_move 
 }
 
 /* An op or a replay accesses a tensor. */
-static void access(struct walk *walk, const struct view_event *event, uint32_t tensor,
-                   bool is_written)
+static void walk_access(struct walk *walk, const struct view_event *event, uint32_t tensor,
+                        bool is_written)
 {
     struct view *view = walk->view;
     struct follower *follower = &walk->followers[tensor];
@@ -270,8 +270,8 @@ static void access(struct walk *walk, const struct view_event *event, uint32_t t
             move->replay = view->op_count;
             move->in_trigger = event->point;
         }
-        arrive(walk, tensor, is_replay && is_written ? VIEW_REPLAYED : VIEW_RESIDENT,
-               event->begin_ns, event->end_ns);
+        begin_presence(walk, tensor, is_replay && is_written ? VIEW_REPLAYED : VIEW_RESIDENT,
+                       event->begin_ns, event->end_ns);
     }
     follower->busy_ns = event->end_ns > follower->busy_ns ? event->end_ns : follower->busy_ns;
     if (follower->move != VIEW_NONE) {
@@ -292,7 +292,7 @@ static void access(struct walk *walk, const struct view_event *event, uint32_t t
     }
 }
 
-static void run(struct walk *walk, const struct view_event *event)
+static void walk_run(struct walk *walk, const struct view_event *event)
 {
     struct view *view = walk->view;
     const struct trace *trace = walk->events->trace_index->trace;
@@ -302,7 +302,7 @@ static void run(struct walk *walk, const struct view_event *event)
         uint32_t tensor = trace->operands[op->first + i];
 
         if (trace->tensors[tensor].managed) {
-            access(walk, event, tensor, i >= op->read_count);
+            walk_access(walk, event, tensor, i >= op->read_count);
         }
     }
     view->ops[view->op_count] = (struct view_op){
@@ -332,7 +332,7 @@ static void run(struct walk *walk, const struct view_event *event)
     view->op_count++;
 }
 
-static void take(struct walk *walk, const struct view_event *event)
+static void walk_take(struct walk *walk, const struct view_event *event)
 {
     struct follower *follower = &walk->followers[event->subject];
 
@@ -345,26 +345,26 @@ static void take(struct walk *walk, const struct view_event *event)
     follower->place_count = event->place_count;
 }
 
-static void follow(struct walk *walk, const struct view_event *event)
+static void walk_event(struct walk *walk, const struct view_event *event)
 {
     switch (event->kind) {
     case EVENT_OP:
     case EVENT_REPLAY:
-        run(walk, event);
+        walk_run(walk, event);
         break;
     case EVENT_OUT:
     case EVENT_IN:
-        copy(walk, event);
+        walk_copy(walk, event);
         break;
     case EVENT_TAKE:
-        take(walk, event);
+        walk_take(walk, event);
         break;
     case EVENT_GIVE:
-        give(walk, event);
+        walk_give(walk, event);
         break;
     case EVENT_END:
     default:
-        end(walk, event);
+        walk_end(walk, event);
         break;
     }
 }
@@ -444,7 +444,7 @@ capu_status view_walk(struct view *view, const struct view_events *events)
     if (walk.followers != NULL && walk.next_out != NULL) {
         begin_walk(&walk);
         for (uint32_t i = 0; i < events->count; i++) {
-            follow(&walk, &events->events[i]);
+            walk_event(&walk, &events->events[i]);
         }
         end_walk(&walk);
     } else {
