@@ -132,8 +132,8 @@ static capu_status send_part(const struct transfer *transfer, int rank, const vo
 
 /* Every rank sends parts[r], which begins at `from`, to rank r, receives its own part from all, and
    stores their sum at `to`. */
-static capu_status reduce(const struct transfer *transfer, unsigned char *to,
-                          const unsigned char *from, const struct part *parts)
+static capu_status reduce_part(const struct transfer *transfer, unsigned char *to,
+                               const unsigned char *from, const struct part *parts)
 {
     struct capu_parallel *group = transfer->group;
     uint64_t size = group_type_bytes(transfer->header.type);
@@ -161,8 +161,8 @@ static capu_status reduce(const struct transfer *transfer, unsigned char *to,
 
 /* Every rank sends `own` to all others, and receives parts[r], which begins at `to`, from rank r.
  */
-static capu_status gather(const struct transfer *transfer, unsigned char *to,
-                          const unsigned char *own, const struct part *parts)
+static capu_status gather_parts(const struct transfer *transfer, unsigned char *to,
+                                const unsigned char *own, const struct part *parts)
 {
     struct capu_parallel *group = transfer->group;
     uint64_t size = group_type_bytes(transfer->header.type);
@@ -202,8 +202,8 @@ static capu_status allreduce(const struct transfer *transfer)
             parts[r] = part_of(smaller(transfer->count - done, most), group->ranks, r);
         }
         own = bucket + parts[group->rank].first * size;
-        status = reduce(transfer, own, bucket, parts);
-        status = status == CAPU_OK ? gather(transfer, bucket, own, parts) : status;
+        status = reduce_part(transfer, own, bucket, parts);
+        status = status == CAPU_OK ? gather_parts(transfer, bucket, own, parts) : status;
     }
     return status;
 }
@@ -229,8 +229,8 @@ static capu_status reduce_scatter(const struct transfer *transfer)
             parts[r] = (struct part){(uint64_t)r * transfer->count + done,
                                      smaller(transfer->count - done, most)};
         }
-        status =
-            reduce(transfer, (unsigned char *)transfer->to + done * size, transfer->from, parts);
+        status = reduce_part(transfer, (unsigned char *)transfer->to + done * size, transfer->from,
+                             parts);
     }
     return status;
 }
@@ -250,8 +250,8 @@ static capu_status allgather(const struct transfer *transfer)
             parts[r] = (struct part){(uint64_t)r * transfer->count + done,
                                      smaller(transfer->count - done, most)};
         }
-        status = gather(transfer, transfer->to, (const unsigned char *)transfer->from + done * size,
-                        parts);
+        status = gather_parts(transfer, transfer->to,
+                              (const unsigned char *)transfer->from + done * size, parts);
     }
     return status;
 }
@@ -456,8 +456,8 @@ static capu_status check_collective(const struct transfer *transfer, const char 
 
 /* Tells the others of a collective that did not begin here. A call that comes at a wrong place or
    from a wrong process must not. `why` NULL: the context says. */
-static capu_status refuse(struct capu_parallel *group, const char *name, capu_status status,
-                          const char *why)
+static capu_status reject_collective(struct capu_parallel *group, const char *name,
+                                     capu_status status, const char *why)
 {
     char text[GROUP_TEXT_BYTES];
 
@@ -483,14 +483,14 @@ static capu_status run_range(struct transfer transfer, const char *name)
     capu_status status = check_collective(&transfer, name, &why);
 
     if (status != CAPU_OK) {
-        return refuse(group, name, status, why);
+        return reject_collective(group, name, status, why);
     }
     while (left > 0) {
         transfer.count = left;
         status = first_piece(&transfer, &transfer.count, &why);
         status = status == CAPU_OK ? enqueue_range(&transfer, name) : status;
         if (status != CAPU_OK) {
-            return refuse(group, name, status, why);
+            return reject_collective(group, name, status, why);
         }
         left -= transfer.count;
         transfer.to =
@@ -515,16 +515,17 @@ static capu_status run_pair(struct transfer transfer, const char *name)
     capu_status status = check_collective(&transfer, name, &why);
 
     if (status != CAPU_OK) {
-        return refuse(group, name, status, why);
+        return reject_collective(group, name, status, why);
     }
     status =
         enqueue_collective(&transfer, name, operands, sums && group->workspace != NULL ? 3 : 2);
-    return status == CAPU_OK ? CAPU_OK : refuse(group, name, status, NULL);
+    return status == CAPU_OK ? CAPU_OK : reject_collective(group, name, status, NULL);
 }
 
 /* A collective, if it can be issued at all. */
-static capu_status run(struct capu_parallel *group, enum group_kind kind, const char *name,
-                       void *to, const void *from, size_t count, capu_parallel_type type, int root)
+static capu_status run_collective(struct capu_parallel *group, enum group_kind kind,
+                                  const char *name, void *to, const void *from, size_t count,
+                                  capu_parallel_type type, int root)
 {
     struct transfer transfer = {.group = group, .count = count, .to = to, .from = from};
     char text[GROUP_TEXT_BYTES + GROUP_NAME_BYTES];
@@ -545,23 +546,23 @@ static capu_status run(struct capu_parallel *group, enum group_kind kind, const 
 capu_status capu_parallel_allreduce(capu_parallel *group, const char *name, void *address,
                                     size_t count, capu_parallel_type type)
 {
-    return run(group, GROUP_ALLREDUCE, name, address, address, count, type, 0);
+    return run_collective(group, GROUP_ALLREDUCE, name, address, address, count, type, 0);
 }
 
 capu_status capu_parallel_broadcast(capu_parallel *group, const char *name, void *address,
                                     size_t count, capu_parallel_type type, int root)
 {
-    return run(group, GROUP_BROADCAST, name, address, address, count, type, root);
+    return run_collective(group, GROUP_BROADCAST, name, address, address, count, type, root);
 }
 
 capu_status capu_parallel_allgather(capu_parallel *group, const char *name, void *to,
                                     const void *from, size_t count, capu_parallel_type type)
 {
-    return run(group, GROUP_ALLGATHER, name, to, from, count, type, 0);
+    return run_collective(group, GROUP_ALLGATHER, name, to, from, count, type, 0);
 }
 
 capu_status capu_parallel_reduce_scatter(capu_parallel *group, const char *name, void *to,
                                          const void *from, size_t count, capu_parallel_type type)
 {
-    return run(group, GROUP_REDUCE_SCATTER, name, to, from, count, type, 0);
+    return run_collective(group, GROUP_REDUCE_SCATTER, name, to, from, count, type, 0);
 }

@@ -58,7 +58,7 @@ uint64_t exchange_now_ns(void)
 
 /* FNV-1a. base/hash.h is part of libcapuchin, of which this library sees the public headers only.
  */
-static uint64_t hash(const char *text)
+static uint64_t hash_name(const char *text)
 {
     uint64_t value = UINT64_C(0xcbf29ce484222325);
 
@@ -71,7 +71,7 @@ static uint64_t hash(const char *text)
 struct group_header exchange_header(enum group_kind kind, uint32_t type, int root, const char *name)
 {
     struct group_header header = {
-        .name_hash = hash(name),
+        .name_hash = hash_name(name),
         .kind = kind,
         .type = type,
         .root = (uint32_t)root,
@@ -102,7 +102,7 @@ static capu_status break_off(struct capu_parallel *group, const char *name, int 
     return exchange_end(group, "'%s': rank %d %s", name, rank, what);
 }
 
-static capu_status check(struct capu_parallel *group, const char *name, int rank, int code)
+static capu_status check_call(struct capu_parallel *group, const char *name, int rank, int code)
 {
     char text[MPI_MAX_ERROR_STRING] = "unknown MPI error";
     int length;
@@ -117,7 +117,7 @@ static capu_status check(struct capu_parallel *group, const char *name, int rank
 capu_status exchange_receive(struct capu_parallel *group, const char *name, int rank, void *to,
                              uint64_t bytes)
 {
-    return check(
+    return check_call(
         group, name, rank,
         MPI_Irecv(to, (int)bytes, MPI_BYTE, rank, TAG, group->comm, &group->requests[2 * rank]));
 }
@@ -125,9 +125,9 @@ capu_status exchange_receive(struct capu_parallel *group, const char *name, int 
 capu_status exchange_send(struct capu_parallel *group, const char *name, int rank, const void *from,
                           uint64_t bytes)
 {
-    return check(group, name, rank,
-                 MPI_Isend(from, (int)bytes, MPI_BYTE, rank, TAG, group->comm,
-                           &group->requests[2 * rank + 1]));
+    return check_call(group, name, rank,
+                      MPI_Isend(from, (int)bytes, MPI_BYTE, rank, TAG, group->comm,
+                                &group->requests[2 * rank + 1]));
 }
 
 /* Tests what is under way. *missing: a rank with which something is not complete; -1: none. */
@@ -139,8 +139,8 @@ static capu_status test_all(struct capu_parallel *group, const char *name, int *
         capu_status status = CAPU_OK;
 
         if (group->requests[i] != MPI_REQUEST_NULL) {
-            status = check(group, name, i / 2,
-                           MPI_Test(&group->requests[i], &is_complete, MPI_STATUS_IGNORE));
+            status = check_call(group, name, i / 2,
+                                MPI_Test(&group->requests[i], &is_complete, MPI_STATUS_IGNORE));
         }
         if (status != CAPU_OK) {
             return status;
@@ -182,7 +182,7 @@ capu_status exchange_wait(struct capu_parallel *group, const char *name)
     return status;
 }
 
-static void describe(char *text, size_t bytes, const struct group_header *header)
+static void describe_header(char *text, size_t bytes, const struct group_header *header)
 {
     if (header->kind == GROUP_LEAVE) {
         snprintf(text, bytes, "leaves the group");
@@ -194,7 +194,7 @@ static void describe(char *text, size_t bytes, const struct group_header *header
 }
 
 /* All ranks see the same headers, so they come to the same result. */
-static capu_status compare(struct capu_parallel *group)
+static capu_status compare_headers(struct capu_parallel *group)
 {
     const struct group_header *first = &group->headers[0];
     char expected[160];
@@ -210,8 +210,8 @@ static capu_status compare(struct capu_parallel *group)
     }
     for (int i = 1; i < group->ranks; i++) {
         if (memcmp(&group->headers[i], first, sizeof(*first)) != 0) {
-            describe(expected, sizeof(expected), first);
-            describe(found, sizeof(found), &group->headers[i]);
+            describe_header(expected, sizeof(expected), first);
+            describe_header(found, sizeof(found), &group->headers[i]);
             return exchange_end(group, "collectives differ: rank 0 %s, but rank %d %s", expected, i,
                                 found);
         }
@@ -239,7 +239,7 @@ capu_status exchange_meet(struct capu_parallel *group, struct group_header *own)
         }
     }
     status = status == CAPU_OK ? exchange_wait(group, own->name) : status;
-    return status == CAPU_OK ? compare(group) : status;
+    return status == CAPU_OK ? compare_headers(group) : status;
 }
 
 void exchange_give_up(struct capu_parallel *group, capu_status failure, const char *name,

@@ -110,7 +110,7 @@ static capu_status measure_link(MPI_Comm host, capu_config *config)
     return capu_link_measure(may_be_guided(config) ? config : &copy);
 }
 
-static capu_status fill_in(MPI_Comm comm, capu_config *config, char *text, size_t text_bytes)
+static capu_status fill_in_config(MPI_Comm comm, capu_config *config, char *text, size_t text_bytes)
 {
     MPI_Comm host;
     int rank;
@@ -153,7 +153,7 @@ capu_status capu_parallel_config(MPI_Comm comm, capu_config *config)
     }
     status = startup_check(text, sizeof(text));
     if (status == CAPU_OK) {
-        status = fill_in(comm, config, text, sizeof(text));
+        status = fill_in_config(comm, config, text, sizeof(text));
     }
     if (status != CAPU_OK && config->error != NULL && config->error_bytes > 0) {
         snprintf(config->error, config->error_bytes, "%s",
@@ -233,8 +233,8 @@ static void free_own(struct capu_parallel *group)
 }
 
 /* Duplicates the communicator, and learns whether all ranks are ready, with the same buckets. */
-static capu_status join(struct capu_parallel *group, MPI_Comm comm, capu_status own, char *text,
-                        size_t text_bytes)
+static capu_status join_ranks(struct capu_parallel *group, MPI_Comm comm, capu_status own,
+                              char *text, size_t text_bytes)
 {
     capu_status status = startup_agree(comm, own, text, text_bytes);
     int64_t buckets[2] = {(int64_t)group->bucket_bytes, -(int64_t)group->bucket_bytes};
@@ -281,8 +281,9 @@ static capu_status check_device(const capu_context *context, bool *is_simulated,
     return CAPU_OK;
 }
 
-static capu_status create(capu_context *context, MPI_Comm comm, const capu_parallel_options *from,
-                          capu_parallel **out, char *text, size_t text_bytes)
+static capu_status create_group(capu_context *context, MPI_Comm comm,
+                                const capu_parallel_options *from, capu_parallel **out, char *text,
+                                size_t text_bytes)
 {
     capu_parallel_options options;
     struct capu_parallel *group;
@@ -310,7 +311,7 @@ static capu_status create(capu_context *context, MPI_Comm comm, const capu_paral
     MPI_Comm_size(comm, &group->ranks);
     status = make_own(group, text, text_bytes);
     if (!is_simulated) {
-        status = join(group, comm, status, text, text_bytes);
+        status = join_ranks(group, comm, status, text, text_bytes);
     }
     if (status != CAPU_OK) {
         free_own(group);
@@ -329,7 +330,7 @@ capu_status capu_parallel_create(capu_context *context, MPI_Comm comm,
     if (context == NULL || group == NULL) {
         return CAPU_INVALID;
     }
-    status = create(context, comm, options, group, text, sizeof(text));
+    status = create_group(context, comm, options, group, text, sizeof(text));
     if (status != CAPU_OK && options != NULL && options->size == sizeof(*options) &&
         options->error != NULL && options->error_bytes > 0) {
         snprintf(options->error, options->error_bytes, "%s",

@@ -34,7 +34,7 @@ static struct place own_place(int rank)
 }
 
 /* Watches one process. A kernel that cannot is not an error. */
-static capu_status add(struct watch *watch, const struct place *place)
+static capu_status add_process(struct watch *watch, const struct place *place)
 {
     int file = (int)syscall(SYS_pidfd_open, (pid_t)place->process, 0);
 
@@ -50,14 +50,15 @@ static capu_status add(struct watch *watch, const struct place *place)
     return CAPU_OK;
 }
 
-static capu_status add_all(struct watch *watch, const struct place *places, int count, int own)
+static capu_status add_processes(struct watch *watch, const struct place *places, int count,
+                                 int own)
 {
     capu_status status = CAPU_OK;
 
     for (int i = 0; i < count && status == CAPU_OK; i++) {
         if (i != own && places[i].device == places[own].device &&
             places[i].number == places[own].number) {
-            status = add(watch, &places[i]);
+            status = add_process(watch, &places[i]);
         }
     }
     return status;
@@ -92,7 +93,7 @@ static capu_status open_on(struct watch *watch, MPI_Comm host, int rank)
             MPI_SUCCESS) {
             status = CAPU_OP_FAILED;
         } else {
-            status = add_all(watch, places, count, local);
+            status = add_processes(watch, places, count, local);
             status = MPI_Barrier(host) == MPI_SUCCESS ? status : CAPU_OP_FAILED;
         }
     }
