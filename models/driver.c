@@ -33,7 +33,7 @@ static capu_status run_nothing(capu_stream stream, const void *arguments)
 }
 
 /* Turns a failed call of the library into an error with the text of the context. */
-static capu_status check(struct driver *driver, capu_status status, struct error_text *error)
+static capu_status check_call(struct driver *driver, capu_status status, struct error_text *error)
 {
     const char *text;
 
@@ -78,7 +78,7 @@ static uint64_t bytes_of(const struct driver *driver, const struct trace_tensor 
     return is_too_large || tensor->bytes == 0 ? 1 : tensor->bytes;
 }
 
-static capu_status allocate(struct driver *driver, struct error_text *error)
+static capu_status allocate_tensors(struct driver *driver, struct error_text *error)
 {
     const struct trace *trace = driver->trace_index->trace;
     capu_status status = CAPU_OK;
@@ -94,11 +94,11 @@ static capu_status allocate(struct driver *driver, struct error_text *error)
             .hint = tensor->hint,
         };
 
-        status = check(
+        status = check_call(
             driver, capu_malloc(driver->context, bytes_of(driver, tensor), &driver->addresses[id]),
             error);
         if (status == CAPU_OK) {
-            status = check(
+            status = check_call(
                 driver, capu_tensor_describe(driver->context, driver->addresses[id], &info), error);
         }
     }
@@ -106,7 +106,7 @@ static capu_status allocate(struct driver *driver, struct error_text *error)
 }
 
 /* Writes contents to the tensors that have some before the first iteration. */
-static capu_status fill(struct driver *driver, struct error_text *error)
+static capu_status fill_tensors(struct driver *driver, struct error_text *error)
 {
     const struct trace *trace = driver->trace_index->trace;
     capu_status status = CAPU_OK;
@@ -123,7 +123,7 @@ static capu_status fill(struct driver *driver, struct error_text *error)
         };
 
         if (trace->tensors[id].persistent) {
-            status = check(driver, capu_run(driver->context, &op), error);
+            status = check_call(driver, capu_run(driver->context, &op), error);
         }
     }
     return status;
@@ -175,7 +175,7 @@ static capu_status measure_slabs(struct driver *driver, uint64_t *bytes, struct 
     if (status != CAPU_OK) {
         return status;
     }
-    status = allocate(driver, error);
+    status = allocate_tensors(driver, error);
     capu_memory_usage(driver->context, bytes, NULL, NULL);
     capu_context_destroy(driver->context);
     driver->context = NULL;
@@ -281,9 +281,9 @@ static capu_status driver_init(struct driver *driver, struct error_text *error)
                                 driver->options.budget_bytes - driver->aside_bytes, error);
     }
     if (status == CAPU_OK) {
-        status = allocate(driver, error);
+        status = allocate_tensors(driver, error);
     }
-    return status == CAPU_OK ? fill(driver, error) : status;
+    return status == CAPU_OK ? fill_tensors(driver, error) : status;
 }
 
 capu_status driver_create(const struct trace_index *trace_index,
@@ -348,7 +348,7 @@ static capu_status run_op(struct driver *driver, uint32_t number, struct error_t
         driver->operands[i] =
             capu_operand_of(driver->addresses[trace->operands[from->first + i]], 0, role);
     }
-    return check(driver, capu_run(driver->context, &op), error);
+    return check_call(driver, capu_run(driver->context, &op), error);
 }
 
 /* Ends and begins segments between two ops, before the first one or after the last one. */
@@ -361,10 +361,10 @@ static capu_status turn_segment(struct driver *driver, const char *last, const c
         return CAPU_OK;
     }
     if (last[0] != '\0') {
-        status = check(driver, capu_segment_end(driver->context), error);
+        status = check_call(driver, capu_segment_end(driver->context), error);
     }
     if (status == CAPU_OK && next[0] != '\0') {
-        status = check(driver, capu_segment_begin(driver->context, next), error);
+        status = check_call(driver, capu_segment_begin(driver->context, next), error);
     }
     return status;
 }
@@ -373,7 +373,7 @@ capu_status driver_iterate(struct driver *driver, struct error_text *error)
 {
     const struct trace *trace = driver->trace_index->trace;
     const char *segment = "";
-    capu_status status = check(driver, capu_iteration_begin(driver->context, NULL), error);
+    capu_status status = check_call(driver, capu_iteration_begin(driver->context, NULL), error);
 
     for (uint32_t k = 0; k < trace->op_count && status == CAPU_OK; k++) {
         const char *next = trace_text(trace, trace->ops[k].segment);
@@ -387,14 +387,15 @@ capu_status driver_iterate(struct driver *driver, struct error_text *error)
     if (status == CAPU_OK) {
         status = turn_segment(driver, segment, "", error);
     }
-    return status != CAPU_OK ? status : check(driver, capu_iteration_end(driver->context), error);
+    return status != CAPU_OK ? status
+                             : check_call(driver, capu_iteration_end(driver->context), error);
 }
 
 capu_status driver_settle(struct driver *driver, struct error_text *error)
 {
-    capu_status status = check(driver, capu_synchronize(driver->context), error);
+    capu_status status = check_call(driver, capu_synchronize(driver->context), error);
 
-    return status != CAPU_OK ? status : check(driver, capu_flush(driver->context), error);
+    return status != CAPU_OK ? status : check_call(driver, capu_flush(driver->context), error);
 }
 
 /* A counter of a report; null if it was not timed. */
@@ -450,7 +451,7 @@ capu_status driver_reports(struct driver *driver, capu_report *reports, size_t c
                                 found, count);
 }
 
-static bool translate(const struct driver *driver, uint32_t *tensor)
+static bool translate_tensor(const struct driver *driver, uint32_t *tensor)
 {
     bool is_known = *tensor < driver->order_count;
 
@@ -482,14 +483,14 @@ capu_status driver_plan(struct driver *driver, struct plan *plan, struct error_t
     for (uint32_t i = 0; i < plan->action_count; i++) {
         struct plan_action *action = &plan->actions[i];
 
-        is_fine =
-            is_fine && (action->kind == ACTION_RECOMPUTE || translate(driver, &action->tensor));
+        is_fine = is_fine &&
+                  (action->kind == ACTION_RECOMPUTE || translate_tensor(driver, &action->tensor));
     }
     for (uint32_t i = 0; i < plan->drop_count; i++) {
-        is_fine = is_fine && translate(driver, &plan->drops[i]);
+        is_fine = is_fine && translate_tensor(driver, &plan->drops[i]);
     }
     for (uint32_t i = 0; i < plan->place_count; i++) {
-        is_fine = is_fine && translate(driver, &plan->places[i].tensor);
+        is_fine = is_fine && translate_tensor(driver, &plan->places[i].tensor);
     }
     free(plan->trace);
     plan->trace = name;

@@ -46,7 +46,7 @@ static uint32_t pooled(struct inception *net, uint32_t x, const struct pool *poo
     return layer_pool(net->tape, x, pool, name);
 }
 
-static uint32_t join(struct inception *net, const uint32_t *branches, uint32_t count)
+static uint32_t join_branches(struct inception *net, const uint32_t *branches, uint32_t count)
 {
     char name[TAPE_NAME_MAX];
 
@@ -63,7 +63,7 @@ static uint32_t module_a(struct inception *net, uint32_t x, uint64_t pool_channe
     branches[1] = square(net, square(net, x, 48, 1), 64, 5);
     branches[2] = square(net, square(net, square(net, x, 64, 1), 96, 3), 96, 3);
     branches[3] = square(net, pooled(net, x, &average), pool_channels, 1);
-    return join(net, branches, 4);
+    return join_branches(net, branches, 4);
 }
 
 static uint32_t reduce_b(struct inception *net, uint32_t x)
@@ -73,7 +73,7 @@ static uint32_t reduce_b(struct inception *net, uint32_t x)
     branches[0] = unit(net, x, 384, 3, 3, 2, false);
     branches[1] = unit(net, square(net, square(net, x, 64, 1), 96, 3), 96, 3, 3, 2, false);
     branches[2] = pooled(net, x, &max_halve);
-    return join(net, branches, 3);
+    return join_branches(net, branches, 3);
 }
 
 /* At 17 x 17: the 7 x 7 is factorised into two. */
@@ -90,7 +90,7 @@ static uint32_t module_c(struct inception *net, uint32_t x, uint64_t inner)
     y = unit(net, y, inner, 7, 1, 1, true);
     branches[2] = unit(net, y, 192, 1, 7, 1, true);
     branches[3] = square(net, pooled(net, x, &average), 192, 1);
-    return join(net, branches, 4);
+    return join_branches(net, branches, 4);
 }
 
 static uint32_t reduce_d(struct inception *net, uint32_t x)
@@ -103,7 +103,7 @@ static uint32_t reduce_d(struct inception *net, uint32_t x)
     y = unit(net, y, 192, 7, 1, 1, true);
     branches[1] = unit(net, y, 192, 3, 3, 2, false);
     branches[2] = pooled(net, x, &max_halve);
-    return join(net, branches, 3);
+    return join_branches(net, branches, 3);
 }
 
 /* At 8 x 8: the 3 x 3 is factorised into two, side by side. */
@@ -120,7 +120,7 @@ static uint32_t module_e(struct inception *net, uint32_t x)
     branches[3] = unit(net, y, 384, 1, 3, 1, true);
     branches[4] = unit(net, y, 384, 3, 1, 1, true);
     branches[5] = square(net, pooled(net, x, &average), 192, 1);
-    return join(net, branches, 6);
+    return join_branches(net, branches, 6);
 }
 
 static uint32_t stem(struct inception *net, uint32_t x)
@@ -144,7 +144,7 @@ static uint32_t module4_a(struct inception *net, uint32_t x)
     branches[1] = square(net, square(net, x, 64, 1), 96, 3);
     branches[2] = square(net, square(net, square(net, x, 64, 1), 96, 3), 96, 3);
     branches[3] = square(net, pooled(net, x, &average), 96, 1);
-    return join(net, branches, 4);
+    return join_branches(net, branches, 4);
 }
 
 static uint32_t reduce4_a(struct inception *net, uint32_t x)
@@ -154,7 +154,7 @@ static uint32_t reduce4_a(struct inception *net, uint32_t x)
     branches[0] = unit(net, x, 384, 3, 3, 2, false);
     branches[1] = unit(net, square(net, square(net, x, 192, 1), 224, 3), 256, 3, 3, 2, false);
     branches[2] = pooled(net, x, &max_halve);
-    return join(net, branches, 3);
+    return join_branches(net, branches, 3);
 }
 
 /* At 17 x 17. */
@@ -171,7 +171,7 @@ static uint32_t module4_b(struct inception *net, uint32_t x)
     y = unit(net, y, 224, 7, 1, 1, true);
     branches[2] = unit(net, y, 256, 1, 7, 1, true);
     branches[3] = square(net, pooled(net, x, &average), 128, 1);
-    return join(net, branches, 4);
+    return join_branches(net, branches, 4);
 }
 
 static uint32_t reduce4_b(struct inception *net, uint32_t x)
@@ -184,7 +184,7 @@ static uint32_t reduce4_b(struct inception *net, uint32_t x)
     y = unit(net, y, 320, 7, 1, 1, true);
     branches[1] = unit(net, y, 320, 3, 3, 2, false);
     branches[2] = pooled(net, x, &max_halve);
-    return join(net, branches, 3);
+    return join_branches(net, branches, 3);
 }
 
 /* At 8 x 8. */
@@ -202,7 +202,7 @@ static uint32_t module4_c(struct inception *net, uint32_t x)
     branches[3] = unit(net, y, 256, 1, 3, 1, true);
     branches[4] = unit(net, y, 256, 3, 1, 1, true);
     branches[5] = square(net, pooled(net, x, &average), 256, 1);
-    return join(net, branches, 6);
+    return join_branches(net, branches, 6);
 }
 
 static uint32_t stem4(struct inception *net, uint32_t x)
@@ -216,18 +216,18 @@ static uint32_t stem4(struct inception *net, uint32_t x)
     x = square(net, x, 64, 3);
     sides[0] = pooled(net, x, &max_halve);
     sides[1] = unit(net, x, 96, 3, 3, 2, false);
-    x = join(net, sides, 2);
+    x = join_branches(net, sides, 2);
     sides[0] = unit(net, square(net, x, 64, 1), 96, 3, 3, 1, false);
     y = unit(net, square(net, x, 64, 1), 64, 1, 7, 1, true);
     y = unit(net, y, 64, 7, 1, 1, true);
     sides[1] = unit(net, y, 96, 3, 3, 1, false);
-    x = join(net, sides, 2);
+    x = join_branches(net, sides, 2);
     sides[0] = unit(net, x, 192, 3, 3, 2, false);
     sides[1] = pooled(net, x, &max_halve);
-    return join(net, sides, 2);
+    return join_branches(net, sides, 2);
 }
 
-static void classify(struct tape *tape, uint32_t x)
+static void add_classifier(struct tape *tape, uint32_t x)
 {
     tape_layer(tape, "classifier");
     x = layer_pool_to(tape, x, 1, 1, "pool");
@@ -261,7 +261,7 @@ void inception4_forward(struct tape *tape, const struct zoo_model *model,
         tape_layer(tape, "module_c%u", i + 1);
         x = module4_c(&net, x);
     }
-    classify(tape, x);
+    add_classifier(tape, x);
 }
 
 void inception_forward(struct tape *tape, const struct zoo_model *model,
@@ -291,5 +291,5 @@ void inception_forward(struct tape *tape, const struct zoo_model *model,
         tape_layer(tape, "module_e%u", i + 1);
         x = module_e(&net, x);
     }
-    classify(tape, x);
+    add_classifier(tape, x);
 }

@@ -18,8 +18,9 @@
 typedef capu_status (*probe)(const struct largest_request *request, uint64_t batch, bool *fits,
                              struct largest *result, struct error_text *error);
 
-static capu_status build(const struct largest_request *request, uint64_t batch, struct trace *trace,
-                         struct trace_index *trace_index, struct error_text *error)
+static capu_status build_trace(const struct largest_request *request, uint64_t batch,
+                               struct trace *trace, struct trace_index *trace_index,
+                               struct error_text *error)
 {
     struct zoo_options options = *request->options;
     capu_status status;
@@ -67,7 +68,7 @@ capu_status largest_try(const struct largest_request *request, uint64_t batch,
 {
     struct trace trace;
     struct trace_index trace_index;
-    capu_status status = build(request, batch, &trace, &trace_index, error);
+    capu_status status = build_trace(request, batch, &trace, &trace_index, error);
 
     *result = (struct largest){.batch = batch, .overhead = -1.0};
     if (status == CAPU_TOO_LARGE) {
@@ -104,7 +105,7 @@ static capu_status probe_floor(const struct largest_request *request, uint64_t b
 {
     struct trace trace;
     struct trace_index trace_index;
-    capu_status status = build(request, batch, &trace, &trace_index, error);
+    capu_status status = build_trace(request, batch, &trace, &trace_index, error);
 
     *fits = status == CAPU_OK && trace_index.floor_bytes <= request->budget_bytes;
     if (*fits) {
@@ -140,8 +141,9 @@ static uint64_t halvings(uint64_t length)
 }
 
 /* Bisects between a batch that works and one that does not. */
-static capu_status bisect(const struct largest_request *request, probe fits_of, uint64_t below,
-                          uint64_t above, struct largest *result, struct error_text *error)
+static capu_status bisect_batch(const struct largest_request *request, probe fits_of,
+                                uint64_t below, uint64_t above, struct largest *result,
+                                struct error_text *error)
 {
     capu_status status = CAPU_OK;
     bool fits;
@@ -157,8 +159,8 @@ static capu_status bisect(const struct largest_request *request, probe fits_of, 
     return status;
 }
 
-static capu_status find(const struct largest_request *request, probe fits_of, uint64_t from,
-                        struct largest *result, struct error_text *error)
+static capu_status find_largest(const struct largest_request *request, probe fits_of, uint64_t from,
+                                struct largest *result, struct error_text *error)
 {
     uint64_t below = 0;
     uint64_t above = from;
@@ -174,7 +176,7 @@ static capu_status find(const struct largest_request *request, probe fits_of, ui
         }
     }
     above = above <= ZOO_BATCH_MAX ? above : ZOO_BATCH_MAX + 1;
-    return status == CAPU_OK ? bisect(request, fits_of, below, above, result, error) : status;
+    return status == CAPU_OK ? bisect_batch(request, fits_of, below, above, result, error) : status;
 }
 
 /* The next larger batch to try, an eighth above the last one. */
@@ -217,7 +219,7 @@ static capu_status look_further(const struct largest_request *request, uint64_t 
         }
     }
     if (status == CAPU_OK && last != 0 && next != 0) {
-        status = bisect(request, probe_plan, last, next, result, error);
+        status = bisect_batch(request, probe_plan, last, next, result, error);
     }
     return status;
 }
@@ -230,7 +232,7 @@ capu_status largest_possible(const struct largest_request *request, uint64_t *ba
     capu_status status;
 
     exact.slack = 0.0;
-    status = find(&exact, probe_floor, 1, &result, error);
+    status = find_largest(&exact, probe_floor, 1, &result, error);
 
     *batch = result.batch;
     return status;
@@ -249,14 +251,14 @@ capu_status largest_batch(const struct largest_request *request, struct largest 
     plain.planner = NULL;
     plain.tried = NULL;
     plain.slack = 0.0;
-    status = find(&plain, probe_plan, 1, &without, error);
+    status = find_largest(&plain, probe_plan, 1, &without, error);
     *result = without;
     if (status != CAPU_OK || request->planner == NULL) {
         return status;
     }
     status = largest_possible(request, &possible, error);
     if (status == CAPU_OK) {
-        status = find(request, probe_plan, without.batch + 1, result, error);
+        status = find_largest(request, probe_plan, without.batch + 1, result, error);
     }
     if (without.batch > result->batch) {
         *result = without;

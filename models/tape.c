@@ -51,7 +51,8 @@ static void fail_with(struct tape *tape, capu_status status)
 }
 
 /* Makes room for one more item in an array of the tape. False: there is an error. */
-static bool grow(struct tape *tape, void *array, uint32_t count, uint32_t *capacity, size_t size)
+static bool grow_array(struct tape *tape, void *array, uint32_t count, uint32_t *capacity,
+                       size_t size)
 {
     void **items = array;
     uint32_t more = *capacity > 0 ? *capacity * 2 : 256;
@@ -77,8 +78,8 @@ void tape_layer(struct tape *tape, const char *format, ...)
 {
     va_list arguments;
 
-    if (!grow(tape, &tape->layers, tape->layer_count, &tape->layer_capacity,
-              sizeof(*tape->layers))) {
+    if (!grow_array(tape, &tape->layers, tape->layer_count, &tape->layer_capacity,
+                    sizeof(*tape->layers))) {
         return;
     }
     va_start(arguments, format);
@@ -159,8 +160,8 @@ uint64_t tape_bytes(const struct tape *tape, uint32_t ref)
 /* Adds a value whose tensor exists. */
 static uint32_t add_value(struct tape *tape, const struct value *value)
 {
-    if (!grow(tape, &tape->values, tape->value_count, &tape->value_capacity,
-              sizeof(*tape->values))) {
+    if (!grow_array(tape, &tape->values, tape->value_count, &tape->value_capacity,
+                    sizeof(*tape->values))) {
         return 0;
     }
     tape->values[tape->value_count] = *value;
@@ -212,8 +213,8 @@ uint32_t tape_weight(struct tape *tape, uint64_t elements, const char *name, con
 {
     struct weight *weight;
 
-    if (!grow(tape, &tape->weights, tape->weight_count, &tape->weight_capacity,
-              sizeof(*tape->weights))) {
+    if (!grow_array(tape, &tape->weights, tape->weight_count, &tape->weight_capacity,
+                    sizeof(*tape->weights))) {
         return 0;
     }
     weight = &tape->weights[tape->weight_count];
@@ -290,8 +291,8 @@ static void add_op(struct tape *tape, const struct tape_op *op, const uint32_t *
         hardware_op_ns(tape->hardware, tape->options.dtype, op->flops - op->saved_flops,
                        bytes > 0.0 ? bytes : 0.0, 1 + op->extra_launches);
     snprintf(name, sizeof(name), "%s.%s", op->name, op->suffix);
-    if (grow(tape, &tape->labels, tape->label_count, &tape->label_capacity,
-             sizeof(*tape->labels))) {
+    if (grow_array(tape, &tape->labels, tape->label_count, &tape->label_capacity,
+                   sizeof(*tape->labels))) {
         status = trace_add_op(tape->trace, &description, tape->error);
         fail_with(tape, status);
         tape->labels[tape->label_count++] =
@@ -326,7 +327,8 @@ void tape_step(struct tape *tape, const struct step *step, const char *name)
 {
     struct step *own;
 
-    if (!grow(tape, &tape->steps, tape->step_count, &tape->step_capacity, sizeof(*tape->steps))) {
+    if (!grow_array(tape, &tape->steps, tape->step_count, &tape->step_capacity,
+                    sizeof(*tape->steps))) {
         return;
     }
     own = &tape->steps[tape->step_count++];
@@ -340,8 +342,8 @@ uint32_t tape_add_inputs(struct tape *tape, const uint32_t *values, uint32_t cou
     uint32_t first = tape->input_count;
 
     for (uint32_t i = 0; i < count; i++) {
-        if (!grow(tape, &tape->inputs, tape->input_count, &tape->input_capacity,
-                  sizeof(*tape->inputs))) {
+        if (!grow_array(tape, &tape->inputs, tape->input_count, &tape->input_capacity,
+                        sizeof(*tape->inputs))) {
             return 0;
         }
         tape->inputs[tape->input_count++] = values[i];
@@ -420,7 +422,7 @@ void tape_weight_op(struct tape *tape, struct tape_op *op, uint32_t index)
     tape_op(tape, op);
 }
 
-static void update(struct tape *tape, struct weight *weight)
+static void update_weight(struct tape *tape, struct weight *weight)
 {
     tape->phase = PHASE_UPDATE;
     tape_op(tape, &(struct tape_op){.name = weight->name,
@@ -436,7 +438,7 @@ static void update_due(struct tape *tape)
 {
     for (uint32_t i = 0; tape->status == CAPU_OK && i < tape->weight_count; i++) {
         if (tape->weights[i].is_due) {
-            update(tape, &tape->weights[i]);
+            update_weight(tape, &tape->weights[i]);
         }
     }
 }
@@ -457,7 +459,7 @@ void tape_finish_iteration(struct tape *tape)
     for (uint32_t i = 0; tape->status == CAPU_OK && i < tape->weight_count; i++) {
         if (tape->weights[i].is_due) {
             tape->layer = tape->weights[i].layer;
-            update(tape, &tape->weights[i]);
+            update_weight(tape, &tape->weights[i]);
         }
     }
 }

@@ -226,7 +226,7 @@ static uint32_t attention(struct block *block, uint32_t qkv, const char *what)
     return step.out;
 }
 
-static uint32_t drop(struct block *block, uint32_t x, const char *what)
+static uint32_t add_dropout(struct block *block, uint32_t x, const char *what)
 {
     return block->shape->kind == TRANSFORMER_LLAMA
                ? x
@@ -249,7 +249,7 @@ static uint32_t attend(struct block *block, uint32_t x)
                      named(block, "qkv.linear"));
     y = attention(block, y, "attention");
     y = layer_linear(tape, y, shape->channels, has_bias, false, named(block, "out.linear"));
-    y = drop(block, y, "dropout1");
+    y = add_dropout(block, y, "dropout1");
     y = layer_add(tape, x, y, false, named(block, "add1"));
     return shape->kind == TRANSFORMER_BERT ? layer_norm(tape, y, false, named(block, "norm1")) : y;
 }
@@ -269,7 +269,7 @@ static uint32_t feed_forward(struct block *block, uint32_t x)
                      named(block, "up.linear"));
     y = layer_activation(tape, y, shape->inner, named(block, is_gated ? "gate" : "gelu"));
     y = layer_linear(tape, y, shape->channels, !is_gated, false, named(block, "down.linear"));
-    y = drop(block, y, "dropout2");
+    y = add_dropout(block, y, "dropout2");
     y = layer_add(tape, x, y, false, named(block, "add2"));
     return shape->kind == TRANSFORMER_BERT ? layer_norm(tape, y, false, named(block, "norm2")) : y;
 }
@@ -317,7 +317,7 @@ void transformer_forward(struct tape *tape, const struct zoo_model *model,
     if (shape->kind == TRANSFORMER_BERT) {
         x = layer_norm(tape, x, false, "embedding.norm");
     }
-    x = drop(&block, x, "embedding.dropout");
+    x = add_dropout(&block, x, "embedding.dropout");
     for (uint64_t i = 0; i < shape->layers; i++) {
         snprintf(block.prefix, sizeof(block.prefix), "block%u.", (unsigned)i);
         tape_layer(tape, "block%u", (unsigned)i);

@@ -64,7 +64,7 @@ static uint32_t run_end(const struct merge *merge, uint32_t begin)
 }
 
 /* Numbers the merged ops and notes which of them name each tensor. */
-static void survey(struct merge *merge)
+static void survey_ops(struct merge *merge)
 {
     const struct trace *from = merge->from;
     uint32_t group = 0;
@@ -249,7 +249,7 @@ static capu_status merge_all(struct merge *merge)
     return status;
 }
 
-static bool allocate(struct merge *merge)
+static bool allocate_merge(struct merge *merge)
 {
     size_t tensors = (size_t)merge->from->tensor_count + 1;
     bool is_fine = true;
@@ -287,7 +287,7 @@ static capu_status merge_layers(struct tape *tape, struct error_text *error)
     struct merge merge = {.tape = tape, .from = tape->trace, .error = error};
     capu_status status = trace_init(&merge.to, trace_text(tape->trace, tape->trace->name), error);
 
-    if (status == CAPU_OK && !allocate(&merge)) {
+    if (status == CAPU_OK && !allocate_merge(&merge)) {
         status = CAPU_NO_HOST_MEMORY;
     }
     if (status == CAPU_OK) {
@@ -295,7 +295,7 @@ static capu_status merge_layers(struct tape *tape, struct error_text *error)
         merge.to.batch = tape->trace->batch;
     }
     if (status == CAPU_OK) {
-        survey(&merge);
+        survey_ops(&merge);
         status = merge_all(&merge);
     }
     if (status == CAPU_OK) {
@@ -374,8 +374,8 @@ const struct zoo_model *zoo_find(const char *name)
 }
 
 /* Sets the default sizes of the network. */
-static capu_status settle(const struct zoo_model *model, struct zoo_options *options,
-                          struct error_text *error)
+static capu_status settle_options(const struct zoo_model *model, struct zoo_options *options,
+                                  struct error_text *error)
 {
     if (options->batch == 0 || options->batch > ZOO_BATCH_MAX) {
         return error_text_set(error, options->batch == 0 ? CAPU_INVALID : CAPU_TOO_LARGE,
@@ -433,7 +433,7 @@ capu_status zoo_build(const struct zoo_model *model, const struct zoo_options *o
     capu_status status;
 
     *trace = (struct trace){0};
-    status = settle(model, &settled, error);
+    status = settle_options(model, &settled, error);
     if (status == CAPU_OK) {
         status = hardware_check(hardware, options->dtype, error);
     }
