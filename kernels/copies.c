@@ -38,7 +38,7 @@ static void round_tile(const void *arguments, size_t tile)
 }
 
 /* Allocates the floats up to `end`. NULL if that fails, or if an earlier copy failed. */
-static float *add(struct copies *copies, uint16_t *to, size_t first, size_t end)
+static float *add_copy(struct copies *copies, uint16_t *to, size_t first, size_t end)
 {
     struct copy *copy = &copies->copy[copies->count];
 
@@ -61,7 +61,7 @@ static float *add(struct copies *copies, uint16_t *to, size_t first, size_t end)
     return copy->floats;
 }
 
-static void widen(const uint16_t *from, float *to, size_t count)
+static void widen_items(const uint16_t *from, float *to, size_t count)
 {
     struct widening widening = {from, to, count};
 
@@ -75,9 +75,9 @@ const float *copies_read_range(struct copies *copies, const void *items, size_t 
     if (copies->element != ELEMENT_BF16 || items == NULL) {
         return items;
     }
-    floats = add(copies, NULL, first, end);
+    floats = add_copy(copies, NULL, first, end);
     if (floats != NULL) {
-        widen((const uint16_t *)items + first, floats + first, end - first);
+        widen_items((const uint16_t *)items + first, floats + first, end - first);
     }
     return floats;
 }
@@ -87,7 +87,7 @@ float *copies_write_range(struct copies *copies, void *items, size_t first, size
     if (copies->element != ELEMENT_BF16 || items == NULL) {
         return items;
     }
-    return add(copies, items, first, end);
+    return add_copy(copies, items, first, end);
 }
 
 const float *copies_read(struct copies *copies, const void *items, size_t count)
@@ -105,7 +105,7 @@ float *copies_update(struct copies *copies, void *items, size_t count)
     float *floats = copies_write(copies, items, count);
 
     if (floats != items && floats != NULL) {
-        widen(items, floats, count);
+        widen_items(items, floats, count);
     }
     return floats;
 }

@@ -20,7 +20,7 @@ static void normal_pair(uint32_t first, uint32_t second, double normal[2])
     normal[1] = radius * sin(angle);
 }
 
-static void draw(const struct initialise *arguments, uint64_t index, float value[4])
+static void draw_four(const struct initialise *arguments, uint64_t index, float value[4])
 {
     struct random_block block = random_draw(arguments->seed, arguments->counter, index);
     double normal[4];
@@ -47,7 +47,7 @@ static void fill_tile(const void *argument_block, size_t tile)
 
     for (size_t i = items.first; i < items.end; i++) {
         if (i % 4 == 0 && arguments->kind != INITIALISE_CONSTANT) {
-            draw(arguments, i / 4, value);
+            draw_four(arguments, i / 4, value);
         }
         output[i] = value[i % 4];
     }

@@ -25,7 +25,7 @@ uint64_t launch_duration_ns(uint64_t flops, uint64_t bytes)
     return LAUNCH_NS + (arithmetic_ns > traffic_ns ? arithmetic_ns : traffic_ns);
 }
 
-static uint64_t traffic(const struct launch *launch)
+static uint64_t traffic_of(const struct launch *launch)
 {
     uint64_t bytes = 0;
 
@@ -52,7 +52,7 @@ static bool has_work(const struct launch *launch)
 }
 
 /* Not inside an op: handles and memory must exist before the first one runs. */
-static capu_status prepare(capu_context *context, enum launch_needs needs)
+static capu_status prepare_device(capu_context *context, enum launch_needs needs)
 {
 #ifdef KERNELS_CUDA
     return needs == LAUNCH_NEEDS_NOTHING
@@ -95,14 +95,14 @@ capu_status launch_run(capu_context *context, const struct launch *launch)
         .operands = launch->operands,
         .operand_count = launch->operand_count,
         .flags = launch->flags,
-        .duration_ns = launch_duration_ns(launch->flops, traffic(launch)),
+        .duration_ns = launch_duration_ns(launch->flops, traffic_of(launch)),
     };
 
     if (!has_work(launch)) {
         return CAPU_INVALID;
     }
     if (is_cuda) {
-        status = prepare(context, launch->needs);
+        status = prepare_device(context, launch->needs);
     }
     if (status != CAPU_OK || op.run == NULL) {
         return status != CAPU_OK ? status : CAPU_UNSUPPORTED;

@@ -55,7 +55,7 @@ static unsigned default_threads(void)
 
 /* The functions below are called with the lock held. */
 
-static void forget(struct job *job)
+static void forget_job(struct job *job)
 {
     struct job **link = &pool.jobs;
 
@@ -71,7 +71,7 @@ static void run_tile(struct job *job)
     size_t tile = job->taken++;
 
     if (job->taken == job->tile_count) {
-        forget(job);
+        forget_job(job);
     }
     pthread_mutex_unlock(&pool.lock);
     job->function(job->arguments, tile);
@@ -93,7 +93,7 @@ static struct job *find_job(void)
     return job;
 }
 
-static void *work(void *unused)
+static void *work_on_jobs(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&pool.lock);
@@ -124,7 +124,7 @@ static void start_workers(void)
     }
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     while (pool.started + 1 < pool.threads &&
-           pthread_create(&thread, &attributes, work, NULL) == 0) {
+           pthread_create(&thread, &attributes, work_on_jobs, NULL) == 0) {
         pool.started++;
     }
     pthread_attr_destroy(&attributes);

@@ -17,7 +17,7 @@ static void forward_tile(const void *arguments, size_t tile)
     }
 }
 
-static void add(float *restrict to, const float *restrict from, struct parallel_range items)
+static void add_items(float *restrict to, const float *restrict from, struct parallel_range items)
 {
     for (size_t i = items.first; i < items.end; i++) {
         to[i] += from[i];
@@ -29,9 +29,9 @@ static void backward_tile(const void *arguments, size_t tile)
     const struct residual *residual = arguments;
     struct parallel_range items = parallel_items(tile, PARALLEL_TILE_ITEMS, residual->count);
 
-    add(residual->input_gradient, residual->output_gradient, items);
+    add_items(residual->input_gradient, residual->output_gradient, items);
     if (residual->branch_gradient != NULL) {
-        add(residual->branch_gradient, residual->output_gradient, items);
+        add_items(residual->branch_gradient, residual->output_gradient, items);
     }
 }
 
