@@ -1,10 +1,10 @@
 #!/bin/bash
 # scripts/rooms.sh [TREE]: how the source of a tree (this one) is divided. For each room: its files and their folders, lines per
-# file, includes between folders, and includes that go against their order in tests/rules/directions.sh. Then the ten
+# file, includes between folders, and includes that its tests/rules/directions.sh rejects, as against their order. Then the ten
 # structs with the most fields, and how often the context is mentioned in each folder of runtime.
 set -u
-rules=$(dirname "$0")/../tests/rules/directions.sh
 cd "${1:-$(dirname "$0")/..}" || exit 2
+rules=tests/rules/directions.sh
 
 product="include base device allocator policy runtime parallel kernels models interpose shim tools"
 
@@ -13,9 +13,15 @@ sources() {
     find "$1" -name '*.[ch]' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh' | sort
 }
 
-# order ROOM: its folders, the lowest first.
-order() {
-    sed -n "s/^ *folders\[\"$1\"\] = \"\(.*\)\"/\1/p" "$rules"
+rejected=$(bash "$rules" .)
+
+# upward ROOM: how many of its includes go against the order of its folders; "-": they have none.
+upward() {
+    if grep -q "^ *folders\[\"$1\"\]" "$rules"; then
+        grep -c ": $1/[^ ]* may not include $1/" <<<"$rejected"
+    else
+        echo -
+    fi
 }
 
 echo "| room | files | folders | lines per file: median, most | files of most in a folder | includes between folders | upward |"
@@ -25,25 +31,12 @@ for room in $product examples bench tests; do
     lines=$(sources "$room" | xargs wc -l | grep -v ' total$' | awk '{ print $1 }' | sort -n)
     folders=$(sources "$room" | xargs -n 1 dirname | sort | uniq -c | sort -rn)
     between=$(sources "$room" | xargs grep -HE "^#include \"$room/" /dev/null |
-        awk -v room="$room" -v order="$(order "$room")" '
-            function rank(name,    names, n, i) {
-                n = split(order, names, " ")
-                for (i = 1; i <= n; i++) if (names[i] == name) return i
-                return 0
-            }
-            {
-                split($0, half, ":")
-                from = half[1]
-                to = half[2]
-                sub(/^#include "/, "", to)
-                sub(/^[^\/]*\//, "", from)
-                sub(/^[^\/]*\//, "", to)
-                from = from ~ /\// ? substr(from, 1, index(from, "/") - 1) : ""
-                to = to ~ /\// ? substr(to, 1, index(to, "/") - 1) : ""
-                if (from != to) { between++; if (order != "" && rank(to) > rank(from)) upward++ }
-            }
-            END { printf "%d | %s", between, order != "" ? upward + 0 : "-" }')
-    echo "| \`$room\` | $(wc -l <<<"$lines") | $(wc -l <<<"$folders") | $(awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] ", " all[NR] }' <<<"$lines") | $(awk 'NR == 1 { print $1 }' <<<"$folders") | $between |"
+        awk '
+            # The folder of a path in the room.
+            function folder(path) { return split(path, part, "/") > 2 ? part[2] : "" }
+            { split($0, half, ":"); sub(/^#include "/, "", half[2]); count += folder(half[1]) != folder(half[2]) }
+            END { print count + 0 }')
+    echo "| \`$room\` | $(wc -l <<<"$lines") | $(wc -l <<<"$folders") | $(awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] ", " all[NR] }' <<<"$lines") | $(awk 'NR == 1 { print $1 }' <<<"$folders") | $between | $(upward "$room") |"
 done
 
 echo
