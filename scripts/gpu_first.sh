@@ -85,7 +85,7 @@ step() {
         failed="$failed $name"
         return 1
     fi
-    [ -z "${TINY:-}" ] || limit=$((4 * limit)) # other tests run at the same time
+    [ -z "${TINY:-}" ] || limit=$((20 * limit)) # other programs may run at the same time
     [ "$limit" -le "$(left)" ] || limit=$(left)
     CK_TAP_LOG_FILE_NAME=$keep/$name.tap CK_DEFAULT_TIMEOUT=0 timeout -k 3 "$limit" "$@" >"$log" 2>&1 9<&-
     code=$?
