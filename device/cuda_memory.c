@@ -88,7 +88,8 @@ void cuda_page_destroy(struct device *device, device_page page)
 }
 
 /* Reserves addresses. */
-static capu_status reserve(struct cuda_device *cuda, uint64_t bytes, CUdeviceptr *reserved)
+static capu_status reserve_addresses(struct cuda_device *cuda, uint64_t bytes,
+                                     CUdeviceptr *reserved)
 {
     capu_status status = CUDA_CALL(cuda, CAPU_NO_ADDRESS_SPACE,
                                    cuda->driver.cuMemAddressReserve(
@@ -115,7 +116,7 @@ static capu_status reserve_aligned(struct cuda_device *cuda, uint64_t bytes, CUd
 
     *lead_bytes = 0;
     if (!cuda->misaligns) {
-        status = reserve(cuda, bytes, address);
+        status = reserve_addresses(cuda, bytes, address);
         if (status != CAPU_OK || (*address & (page_bytes - 1)) == 0) {
             return status;
         }
@@ -125,7 +126,7 @@ static capu_status reserve_aligned(struct cuda_device *cuda, uint64_t bytes, CUd
     if (bytes > UINT64_MAX - page_bytes) {
         return CAPU_NO_ADDRESS_SPACE;
     }
-    status = reserve(cuda, bytes + page_bytes, &reserved);
+    status = reserve_addresses(cuda, bytes + page_bytes, &reserved);
     if (status == CAPU_OK) {
         *lead_bytes = page_bytes - (reserved & (page_bytes - 1));
         *address = reserved + *lead_bytes;
