@@ -20,7 +20,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Workers: threads that do jobs in order. */
+/*
+ * Workers: threads that do jobs in order.
+ */
 
 struct workers {
     size_t thread_count; /* that have been started; owned by the creating thread */
@@ -109,7 +111,9 @@ void workers_add(struct workers *workers, struct workers_job *job)
     pthread_mutex_unlock(&workers->lock);
 }
 
-/* The agent. */
+/*
+ * The agent.
+ */
 
 /* One write to a file. */
 struct job {

@@ -11,7 +11,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Names and texts of status codes. */
+/*
+ * Names and texts of status codes.
+ */
 
 const char *capu_status_name(capu_status status)
 {
@@ -42,7 +44,9 @@ const char *capu_version(void)
     return CAPU_VERSION_STRING;
 }
 
-/* The last error, and lost contexts. */
+/*
+ * The last error, and lost contexts.
+ */
 
 capu_status failure_set(struct failure *failure, capu_status status, const char *format, ...)
 {
@@ -68,7 +72,9 @@ capu_status failure_explain(struct failure *failure, capu_status status, const c
     return failure_set(failure, status, "%s: %s", attempt, capu_status_text(status));
 }
 
-/* Fork marks. */
+/*
+ * Fork marks.
+ */
 
 static size_t kernel_page_bytes(void)
 {

@@ -16,7 +16,9 @@
 
 #include <string.h>
 
-/* Running an op of a guide again. */
+/*
+ * Running an op of a guide again.
+ */
 
 static capu_status clear_ranges(struct following *following, const struct guide *guide,
                                 const struct guide_op *op)
@@ -157,7 +159,9 @@ capu_status replay_run(struct following *following, const struct guide *guide, u
     return CAPU_OK;
 }
 
-/* Recovery. */
+/*
+ * Recovery.
+ */
 
 bool recovery_has(const struct following *following, const struct allocation *allocation)
 {

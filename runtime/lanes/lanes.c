@@ -1,4 +1,4 @@
-/* The capture of iterations, and waiting for lanes: see lanes.h. */
+/* The capture of iterations, their graphs, and waiting for lanes: see lanes.h. */
 #include "runtime/lanes/lanes.h"
 
 #include "base/array.h"
@@ -259,7 +259,9 @@ capu_status capture_copied(struct lanes *lanes, const struct device_copy *copy)
     return device_capture_node(lanes->device, lanes->compute.stream, &entry->fresh_node);
 }
 
-/* Graphs. */
+/*
+ * Graphs.
+ */
 
 void graph_free(struct lanes *lanes, struct graphs *graphs, capu_graph *graph)
 {
@@ -285,7 +287,9 @@ void graph_free(struct lanes *lanes, struct graphs *graphs, capu_graph *graph)
     free(graph);
 }
 
-/* The lanes together. */
+/*
+ * The lanes together.
+ */
 
 void lanes_quiesce(struct lanes *lanes, struct lane *lane)
 {

@@ -331,7 +331,9 @@ void departures_finish(struct residency *residency)
     }
 }
 
-/* Parked allocations. */
+/*
+ * Parked allocations.
+ */
 
 void parked_add(struct residency *residency, struct allocation *allocation)
 {

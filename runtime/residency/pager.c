@@ -234,7 +234,9 @@ capu_status pager_bring(struct residency *residency, struct tensor *tensor, bool
     return status;
 }
 
-/* Making the operands of an op resident. */
+/*
+ * Making the operands of an op resident.
+ */
 
 /* Says so if few small tensors keep many pages. */
 static const char *explain_slabs(const struct residency *residency, char *text, size_t bytes)

@@ -220,7 +220,9 @@ capu_status swap_in(struct residency *residency, struct tensor *tensor)
     return CAPU_OK;
 }
 
-/* The tensors with contents. */
+/*
+ * The tensors with contents.
+ */
 
 void contents_define(struct residency *residency, struct tensor *tensor)
 {

@@ -88,7 +88,9 @@ void allocation_destroy(struct memory *memory, struct allocation *allocation, bo
     free(allocation);
 }
 
-/* Tensors from addresses, and names for tensors. */
+/*
+ * Tensors from addresses, and names for tensors.
+ */
 
 static capu_status fail_freed(struct memory *memory, const void *address, const char *what)
 {
