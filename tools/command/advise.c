@@ -16,7 +16,7 @@ static error_t parse_advise_option(int key, char *argument, struct argp_state *s
     return arguments_parse(key, argument, state->input, state);
 }
 
-static double percent_of(const struct advice_list *list, double ns)
+static double percent_of_ideal(const struct advice_list *list, double ns)
 {
     return list->ideal_ns > 0 ? 100.0 * ns / (double)list->ideal_ns : 0.0;
 }
@@ -32,7 +32,7 @@ static void print_advice_json(const struct advice_list *list)
             items,
             json_pack("{s:s,s:I,s:I,s:f,s:I,s:I}", "change", advice->text.data, "iteration_ns",
                       (json_int_t)advice->iteration_ns, "gain_ns", (json_int_t)advice->gain_ns,
-                      "gain", percent_of(list, (double)advice->gain_ns) / 100.0, "peak_bytes",
+                      "gain", percent_of_ideal(list, (double)advice->gain_ns) / 100.0, "peak_bytes",
                       (json_int_t)advice->peak_bytes, "floor_bytes",
                       (json_int_t)advice->floor_bytes));
     }
@@ -65,8 +65,8 @@ static void print_list(const struct advice_list *list, uint64_t budget)
 
     printf("now: %s per iteration in %s, %.2f %% over the ideal (no plan is below %.2f %%)\n",
            human_ns(list->iteration_ns, first), human_bytes(budget, second),
-           percent_of(list, (double)list->iteration_ns - (double)list->ideal_ns),
-           percent_of(list, (double)list->bound_ns - (double)list->ideal_ns));
+           percent_of_ideal(list, (double)list->iteration_ns - (double)list->ideal_ns),
+           percent_of_ideal(list, (double)list->bound_ns - (double)list->ideal_ns));
     print_causes(list);
     if (list->count == 0 && list->is_stopped) {
         return;
@@ -84,7 +84,8 @@ static void print_list(const struct advice_list *list, uint64_t budget)
         char time[34];
 
         snprintf(time, sizeof(time), "%s%s", is_slower ? "-" : "", human_ns(ns, first));
-        printf("  %12s %8.2f %12s %12s  %s\n", time, percent_of(list, (double)advice->gain_ns),
+        printf("  %12s %8.2f %12s %12s  %s\n", time,
+               percent_of_ideal(list, (double)advice->gain_ns),
                human_bytes(advice->peak_bytes, second), human_bytes(advice->floor_bytes, size),
                advice->text.data);
     }

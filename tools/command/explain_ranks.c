@@ -66,11 +66,6 @@ struct rank_reports {
     bool is_single; /* one iteration was asked for */
 };
 
-static uint64_t less(uint64_t from, uint64_t by)
-{
-    return from > by ? from - by : 0;
-}
-
 static uint64_t largest(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -79,7 +74,7 @@ static uint64_t largest(uint64_t a, uint64_t b)
 /* What a rank's iteration took without waiting for others. */
 static uint64_t iteration_own_ns(const struct reported *iteration)
 {
-    return less(iteration->time_ns, iteration->waited_ns);
+    return report_less(iteration->time_ns, iteration->waited_ns);
 }
 
 /* The label of a step, "" if it has none. */
@@ -276,7 +271,7 @@ static void add_iteration(struct rank_sums *sums, const struct reported *iterati
     sums->host_bytes = largest(sums->host_bytes, iteration->host_bytes);
     if (all_timed) {
         sums->timed++;
-        sums->compute_ns += less(iteration->compute_ns, iteration->exchange_ns);
+        sums->compute_ns += report_less(iteration->compute_ns, iteration->exchange_ns);
         sums->stall_ns += iteration->stall_ns;
         sums->replay_ns += iteration->recompute_ns;
     }
@@ -357,11 +352,6 @@ enum { NAMED = 8 };
 static uint64_t mean(uint64_t sum, size_t count)
 {
     return count > 0 ? sum / count : 0;
-}
-
-static double part(uint64_t ns, uint64_t whole)
-{
-    return whole > 0 ? (double)ns / (double)whole : 0.0;
 }
 
 static const char *timed_ns(uint64_t sum, const struct rank_sums *sums, char *buffer)
@@ -546,7 +536,7 @@ static uint64_t own_ns(const struct rank_reports *reports, size_t rank)
 {
     const struct rank_sums *sums = &reports->ranks[rank].sums;
 
-    return mean(less(sums->time_ns, sums->waited_ns), reports->counted);
+    return mean(report_less(sums->time_ns, sums->waited_ns), reports->counted);
 }
 
 /* The ranks that take longest and shortest by themselves. */
@@ -567,7 +557,7 @@ static void find_extremes(const struct rank_reports *reports, size_t *slow, size
 /* How much longer one rank spends on something in a timed step than another one. */
 static uint64_t more_ns(const struct rank_sums *slow, uint64_t slow_sum, uint64_t fast_sum)
 {
-    return less(mean(slow_sum, slow->timed), mean(fast_sum, slow->timed));
+    return report_less(mean(slow_sum, slow->timed), mean(fast_sum, slow->timed));
 }
 
 /* Why the slowest rank is slower. */
@@ -578,7 +568,8 @@ static void print_reason(const struct rank_report *slow, const struct rank_repor
     const struct rank_sums *b = &fast->sums;
     uint64_t memory_ns = more_ns(a, a->stall_ns + a->replay_ns, b->stall_ns + b->replay_ns);
     uint64_t ops_ns = more_ns(a, a->compute_ns, b->compute_ns);
-    uint64_t exchange_ns = less(mean(a->exchange_ns, counted), mean(b->exchange_ns, counted));
+    uint64_t exchange_ns =
+        report_less(mean(a->exchange_ns, counted), mean(b->exchange_ns, counted));
     char memory[32];
     char ops[32];
     char exchange[32];
@@ -621,7 +612,7 @@ static void print_slowest(const struct rank_reports *reports)
     slow = &reports->ranks[s];
     fast = &reports->ranks[f];
     printf("\nwhat to do\n");
-    if (part(fast->sums.waited_ns, fast->sums.time_ns) < WORTH_MENTIONING) {
+    if (report_share(fast->sums.waited_ns, fast->sums.time_ns) < WORTH_MENTIONING) {
         printf("  Nothing: no rank waited for others for %.0f %% of the time.\n",
                100.0 * WORTH_MENTIONING);
         return;

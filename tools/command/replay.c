@@ -184,11 +184,6 @@ static capu_status run_iterations(const struct settings *settings, struct driver
     return status;
 }
 
-static double overhead_of(uint64_t ns, uint64_t ideal_ns)
-{
-    return ideal_ns > 0 ? 100.0 * ((double)ns / (double)ideal_ns - 1.0) : 0.0;
-}
-
 static const char *mode_name(const capu_report *report)
 {
     return report->mode != CAPU_MODE_GUIDED ? "passive"
@@ -199,7 +194,6 @@ static const char *mode_name(const capu_report *report)
 static void print_replay_text(const struct settings *settings, const struct subject *subject,
                               const struct result *result)
 {
-    uint64_t ideal = subject->trace.total_ns;
     char text[PRINTABLE_BYTES];
     char buffer[32];
 
@@ -213,7 +207,7 @@ static void print_replay_text(const struct settings *settings, const struct subj
 
         printf("%9" PRIu64 "  %-8s %14s", report->iteration, mode_name(report),
                human_ns(report->time_ns, buffer));
-        printf("  %8.2f %%  %12s", overhead_of(report->time_ns, ideal),
+        printf("  %8.2f %%  %12s", predict_overhead(&subject->trace_index, report->time_ns),
                human_bytes(report->evicted_bytes, buffer));
         printf("  %12s\n", human_bytes(report->prefetched_bytes, buffer));
     }
@@ -223,7 +217,8 @@ static void print_replay_text(const struct settings *settings, const struct subj
     printf("the runtime predicts %s",
            human_ns(result->reports[result->count - 1].predicted_ns, buffer));
     printf("; the simulation of its plan %s, %.2f %% over the ideal\n",
-           human_ns(result->simulated_ns, buffer), overhead_of(result->simulated_ns, ideal));
+           human_ns(result->simulated_ns, buffer),
+           predict_overhead(&subject->trace_index, result->simulated_ns));
     if (result->steady == NULL) {
         printf("no steady state yet: it begins with the fourth guided iteration\n");
     } else if (result->steady->time_ns == result->simulated_ns) {
@@ -264,7 +259,7 @@ static bool print_replay_json(const struct subject *subject, const struct result
         json_object_set_new(whole, "steady_ns", json_integer((json_int_t)result->steady->time_ns));
         json_object_set_new(
             whole, "overhead",
-            json_real(overhead_of(result->steady->time_ns, subject->trace.total_ns) / 100.0));
+            json_real(predict_overhead(&subject->trace_index, result->steady->time_ns) / 100.0));
         json_object_set_new(whole, "is_equal",
                             json_boolean(result->steady->time_ns == result->simulated_ns));
     }

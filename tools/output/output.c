@@ -70,6 +70,11 @@ const char *human_ns(uint64_t ns, char *buffer)
     return buffer;
 }
 
+double percent_of(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
 /* Results. */
 
 static bool are_same(const struct output_file *written, const struct output_file *other)

@@ -35,6 +35,9 @@ int exit_code_of_plan(capu_status status, const struct error_text *error);
 const char *human_bytes(uint64_t bytes, char *buffer);
 const char *human_ns(uint64_t ns, char *buffer);
 
+/* 0 if the whole is 0. */
+double percent_of(uint64_t part, uint64_t whole);
+
 /*
  * Where the results of a subcommand go: the file given with --output, else standard output. A
  * regular file is replaced as a whole (base/files.h), so a failure leaves the old one.

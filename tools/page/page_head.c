@@ -3,6 +3,7 @@
  * was measured, a plan what is to be expected, and a comparison what budgets there are.
  */
 
+#include "tools/output/output.h"
 #include "tools/page/page_sections.h"
 #include "tools/report/account.h"
 
@@ -25,11 +26,6 @@ static void end_figure(struct html *html)
 static void begin_note(struct html *html)
 {
     html_raw(html, " <span class=\"note\">");
-}
-
-static double percent_of(uint64_t part, uint64_t whole)
-{
-    return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
 static void put_floor(struct html *html, uint64_t floor_bytes, const char *op)

@@ -29,11 +29,6 @@ static uint64_t number_of(const json_t *object, const char *key)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static uint64_t less(uint64_t from, uint64_t by)
-{
-    return from > by ? from - by : 0;
-}
-
 static struct wait *find_wait(struct account *account, uint64_t access)
 {
     struct wait *wait;
@@ -201,7 +196,7 @@ uint64_t account_idle_ns(const struct account *account)
     uint64_t known_ns =
         counters->compute_ns + counters->waited_ns + counters->stall_ns + counters->recompute_ns;
 
-    return less(counters->time_ns, known_ns);
+    return report_less(counters->time_ns, known_ns);
 }
 
 /* Below so many iterations, plans that change are those of a program that has just begun. */
@@ -343,16 +338,11 @@ void account_print_plans(const struct report_file *file)
     }
 }
 
-static double part(uint64_t ns, uint64_t whole)
-{
-    return whole > 0 ? (double)ns / (double)whole : 0.0;
-}
-
 static void print_time(const char *what, uint64_t ns, uint64_t whole)
 {
     char buffer[32];
 
-    printf("  %-44s %14s %6.1f %%\n", what, human_ns(ns, buffer), 100.0 * part(ns, whole));
+    printf("  %-44s %14s %6.1f %%\n", what, human_ns(ns, buffer), 100.0 * report_share(ns, whole));
 }
 
 /* Which plan was active, and for how long the next one had been in the making. */
@@ -432,7 +422,8 @@ static void print_where(const struct account *account)
     }
     print_time("waiting for tensors to return", account->back_ns, counters->time_ns);
     print_time("waiting for free memory",
-               less(counters->stall_ns, account->back_ns + account->replay_ns), counters->time_ns);
+               report_less(counters->stall_ns, account->back_ns + account->replay_ns),
+               counters->time_ns);
     print_time("waiting before replays", account->replay_ns, counters->time_ns);
     print_time("replays", counters->recompute_ns, counters->time_ns);
     print_time("idle: no op was issued in time", account_idle_ns(account), counters->time_ns);
@@ -450,7 +441,7 @@ static void print_budget_share(const struct reported *counters)
         printf("  budget %s, more than the %s that a run without a limit needs\n", budget, peak);
     } else {
         printf("  budget %s, %.0f %% of the %s that a run without a limit needs\n", budget,
-               100.0 * part(counters->budget_bytes, counters->live_peak_bytes), peak);
+               100.0 * report_share(counters->budget_bytes, counters->live_peak_bytes), peak);
     }
 }
 

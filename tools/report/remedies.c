@@ -16,20 +16,10 @@
 /* The share of the memory from which on edge pages are mentioned. */
 #define EDGES_WORTH_MENTIONING 0.05
 
-static double part(uint64_t ns, uint64_t whole)
-{
-    return whole > 0 ? (double)ns / (double)whole : 0.0;
-}
-
-static uint64_t less(uint64_t from, uint64_t by)
-{
-    return from > by ? from - by : 0;
-}
-
 /* How much longer the ops themselves took than in the median iteration of the same kind. */
 static uint64_t slower_ns(const struct account *account)
 {
-    return less(account->counters.compute_ns, account->kind->median_compute_ns);
+    return report_less(account->counters.compute_ns, account->kind->median_compute_ns);
 }
 
 /* Waits of a guided iteration: either its plan predicted them, or the link or the ops behaved in a
@@ -38,10 +28,10 @@ static uint64_t slower_ns(const struct account *account)
 static unsigned advise_on_waits(FILE *stream, const struct account *account)
 {
     const struct reported *counters = &account->counters;
-    uint64_t over_ns = less(counters->time_ns, counters->predicted_ns + slower_ns(account));
+    uint64_t over_ns = report_less(counters->time_ns, counters->predicted_ns + slower_ns(account));
     char buffer[32];
 
-    if (part(counters->stall_ns, counters->time_ns) < WORTH_MENTIONING) {
+    if (report_share(counters->stall_ns, counters->time_ns) < WORTH_MENTIONING) {
         return 0;
     }
     if (over_ns < counters->predicted_ns / 20) {
@@ -193,8 +183,8 @@ static unsigned advise_on_places(FILE *stream, const struct account *account,
     char floor[32];
 
     if (account->counters.unplaced == 0 || passive == NULL ||
-        part(less(account->kind->median_ns, passive->median_ns), passive->median_ns) <
-            WORTH_MENTIONING) {
+        report_share(report_less(account->kind->median_ns, passive->median_ns),
+                     passive->median_ns) < WORTH_MENTIONING) {
         return 0;
     }
     fprintf(stream,
@@ -242,7 +232,8 @@ static unsigned advise_on_plan(FILE *stream, const struct account *account,
                     counters->retry_in);
         }
     }
-    if (part(counters->install_ns, counters->time_ns) >= WORTH_MENTIONING && !said_changes) {
+    if (report_share(counters->install_ns, counters->time_ns) >= WORTH_MENTIONING &&
+        !said_changes) {
         said++;
         advise_on_installing(stream, account, file);
     }
@@ -251,7 +242,7 @@ static unsigned advise_on_plan(FILE *stream, const struct account *account,
         said += advise_on_waits(stream, account);
     }
     if (!is_guided && plan_error[0] == '\0' && counters->diverged == 0 &&
-        part(counters->stall_ns, counters->time_ns) >= WORTH_MENTIONING) {
+        report_share(counters->stall_ns, counters->time_ns) >= WORTH_MENTIONING) {
         said++;
         fprintf(
             stream,
@@ -274,7 +265,7 @@ static unsigned advise_on_budget(FILE *stream, const struct account *account, co
     char second[32];
     char name[PRINTABLE_BYTES];
 
-    if (part(lost_ns, counters->time_ns) < WORTH_MENTIONING) {
+    if (report_share(lost_ns, counters->time_ns) < WORTH_MENTIONING) {
         return 0;
     }
     if (counters->budget_bytes < counters->live_peak_bytes) {
@@ -283,7 +274,7 @@ static unsigned advise_on_budget(FILE *stream, const struct account *account, co
             stream,
             "  - The budget costs up to %s, %.1f %% of this iteration. With %s nothing would be "
             "evicted.\n",
-            human_ns(lost_ns, first), 100.0 * part(lost_ns, counters->time_ns),
+            human_ns(lost_ns, first), 100.0 * report_share(lost_ns, counters->time_ns),
             human_bytes(counters->live_peak_bytes, second));
         if (trace == NULL) {
             fprintf(
@@ -325,7 +316,7 @@ static unsigned advise_on_pages(FILE *stream, const struct reported *counters)
     }
     if (counters->page_bytes == counters->floor_page_bytes &&
         counters->slab_used_bytes < counters->slab_bytes / 2 &&
-        part(counters->slab_bytes, counters->live_peak_bytes) >= EDGES_WORTH_MENTIONING) {
+        report_share(counters->slab_bytes, counters->live_peak_bytes) >= EDGES_WORTH_MENTIONING) {
         fprintf(
             stream,
             "  - Slabs keep %s, and the small tensors in them take %s. A slab stays as long as one "
@@ -334,14 +325,15 @@ static unsigned advise_on_pages(FILE *stream, const struct reported *counters)
             human_bytes(counters->slab_bytes, edges), human_bytes(counters->slab_used_bytes, page));
         return 1;
     }
-    if (part(counters->floor_edges_bytes, counters->live_peak_bytes) >= EDGES_WORTH_MENTIONING) {
+    if (report_share(counters->floor_edges_bytes, counters->live_peak_bytes) >=
+        EDGES_WORTH_MENTIONING) {
         fprintf(
             stream,
             "  - Edge pages, which split tensors share, take %s, %.0f %% of what is needed "
             "without a limit. Split at\n    multiples of the page (%s), or allocate the tensors "
             "one by one.\n",
             human_bytes(counters->floor_edges_bytes, edges),
-            100.0 * part(counters->floor_edges_bytes, counters->live_peak_bytes),
+            100.0 * report_share(counters->floor_edges_bytes, counters->live_peak_bytes),
             human_bytes(counters->floor_page_bytes, page));
         return 1;
     }
@@ -371,25 +363,25 @@ void remedies_print(FILE *stream, const struct account *account, const struct re
     unsigned said_changes = advise_on_changes(stream, account, file);
     unsigned said = said_changes;
 
-    if (part(slower_ns(account), counters->time_ns) >= 0.05) {
+    if (report_share(slower_ns(account), counters->time_ns) >= 0.05) {
         said++;
         fprintf(
             stream,
             "  - The ops themselves took %.0f %% longer than in the median iteration like it. The "
             "cause is not memory,\n    but the machine (clocks, other work) or the program.\n",
-            100.0 * part(slower_ns(account), usual_ns));
+            100.0 * report_share(slower_ns(account), usual_ns));
     }
-    if (part(counters->waited_ns, counters->time_ns) >= WORTH_MENTIONING) {
+    if (report_share(counters->waited_ns, counters->time_ns) >= WORTH_MENTIONING) {
         said++;
         fprintf(stream,
                 "  - %.0f %% of the time it waited for others. With the reports of all ranks, "
                 "'capuchin explain' says for which\n    of them, and why.\n",
-                100.0 * part(counters->waited_ns, counters->time_ns));
+                100.0 * report_share(counters->waited_ns, counters->time_ns));
     }
     said += advise_on_plan(stream, account, file, said_changes > 0);
     said += advise_on_budget(stream, account, trace);
     said += advise_on_pages(stream, counters);
-    if (counters->is_timed && part(account_idle_ns(account), counters->time_ns) >= 0.05) {
+    if (counters->is_timed && report_share(account_idle_ns(account), counters->time_ns) >= 0.05) {
         said++;
         advise_on_idling(stream, counters);
     }

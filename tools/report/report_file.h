@@ -62,6 +62,17 @@ static inline bool report_file_has_view(const struct reported *iteration)
 bool report_file_view(const struct report_file *file, const struct reported *iteration,
                       struct view *view);
 
+/* The part of a whole, 0 of nothing; and the difference of counters, at least 0. */
+static inline double report_share(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? (double)part / (double)whole : 0.0;
+}
+
+static inline uint64_t report_less(uint64_t from, uint64_t by)
+{
+    return from > by ? from - by : 0;
+}
+
 /* The measured iterations of a report file as a timeline. */
 
 /* Adds all iterations, one after the other, or only one (`number` not 0). Those without a timeline

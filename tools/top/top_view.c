@@ -28,11 +28,6 @@ static const char *text_of(const json_t *object, const char *key, char text[PRIN
     return printable(json_string_value(json_object_get(object, key)), text);
 }
 
-static double percent_of(uint64_t part, uint64_t whole)
-{
-    return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
 static capu_status put_bar(struct string_buffer *text, uint64_t part, uint64_t whole,
                            const struct top_style *style)
 {
