@@ -7,7 +7,6 @@
 #ifndef CAPU_TOOLS_ARGUMENTS_H
 #define CAPU_TOOLS_ARGUMENTS_H
 
-#include "models/zoo.h"
 #include "policy/search/planner.h"
 
 #include <argp.h>
@@ -85,33 +84,5 @@ const char *arguments_output(const char *path);
 /* The planner named by the `length` characters. */
 const struct planner *arguments_planner(const char *option, const char *name, size_t length,
                                         struct argp_state *state);
-
-/* The network, its variant and the machine, for `capuchin model` and `capuchin maxbatch`. */
-
-struct zoo_settings {
-    const char *model; /* NULL: not named yet */
-    const char *machine;
-    struct zoo_options options;
-};
-
-enum zoo_key {
-    ZOO_KEY_DTYPE = 512,
-    ZOO_KEY_UPDATE,
-    ZOO_KEY_GRANULARITY,
-    ZOO_KEY_ATTENTION,
-    ZOO_KEY_SEQUENCE,
-    ZOO_KEY_IMAGE
-};
-
-/* A child parser, whose input is a struct zoo_settings: the options and the argument MODEL. */
-extern const struct argp zoo_argp;
-
-/* Finds the model and the machine by name. False: an error has been printed, with the known names.
- */
-bool zoo_settings_find(const struct zoo_settings *settings, const struct zoo_model **model,
-                       struct hardware *hardware);
-
-/* One model per line. */
-void zoo_print_list(FILE *file);
 
 #endif

@@ -1,4 +1,5 @@
-/* The subcommands. Each has a file of its own, but check and bound, which are with simulate. */
+/* The subcommands. Each has a file of its own, but check and bound, which are with simulate, and
+   maxbatch and machines, which are with model. */
 #ifndef CAPU_TOOLS_COMMANDS_H
 #define CAPU_TOOLS_COMMANDS_H
 
