@@ -33,7 +33,7 @@ static capu_status run_nothing(capu_stream stream, const void *arguments)
 }
 
 /* Turns a failed call of the library into an error with the text of the context. */
-static capu_status check_call(struct driver *driver, capu_status status, struct error_text *error)
+static capu_status check_status(struct driver *driver, capu_status status, struct error_text *error)
 {
     const char *text;
 
@@ -94,11 +94,11 @@ static capu_status allocate_tensors(struct driver *driver, struct error_text *er
             .hint = tensor->hint,
         };
 
-        status = check_call(
+        status = check_status(
             driver, capu_malloc(driver->context, bytes_of(driver, tensor), &driver->addresses[id]),
             error);
         if (status == CAPU_OK) {
-            status = check_call(
+            status = check_status(
                 driver, capu_tensor_describe(driver->context, driver->addresses[id], &info), error);
         }
     }
@@ -123,7 +123,7 @@ static capu_status fill_tensors(struct driver *driver, struct error_text *error)
         };
 
         if (trace->tensors[id].persistent) {
-            status = check_call(driver, capu_run(driver->context, &op), error);
+            status = check_status(driver, capu_run(driver->context, &op), error);
         }
     }
     return status;
@@ -348,7 +348,7 @@ static capu_status run_op(struct driver *driver, uint32_t number, struct error_t
         driver->operands[i] =
             capu_operand_of(driver->addresses[trace->operands[from->first + i]], 0, role);
     }
-    return check_call(driver, capu_run(driver->context, &op), error);
+    return check_status(driver, capu_run(driver->context, &op), error);
 }
 
 /* Ends and begins segments between two ops, before the first one or after the last one. */
@@ -361,10 +361,10 @@ static capu_status turn_segment(struct driver *driver, const char *last, const c
         return CAPU_OK;
     }
     if (last[0] != '\0') {
-        status = check_call(driver, capu_segment_end(driver->context), error);
+        status = check_status(driver, capu_segment_end(driver->context), error);
     }
     if (status == CAPU_OK && next[0] != '\0') {
-        status = check_call(driver, capu_segment_begin(driver->context, next), error);
+        status = check_status(driver, capu_segment_begin(driver->context, next), error);
     }
     return status;
 }
@@ -373,7 +373,7 @@ capu_status driver_iterate(struct driver *driver, struct error_text *error)
 {
     const struct trace *trace = driver->trace_index->trace;
     const char *segment = "";
-    capu_status status = check_call(driver, capu_iteration_begin(driver->context, NULL), error);
+    capu_status status = check_status(driver, capu_iteration_begin(driver->context, NULL), error);
 
     for (uint32_t k = 0; k < trace->op_count && status == CAPU_OK; k++) {
         const char *next = trace_text(trace, trace->ops[k].segment);
@@ -388,14 +388,14 @@ capu_status driver_iterate(struct driver *driver, struct error_text *error)
         status = turn_segment(driver, segment, "", error);
     }
     return status != CAPU_OK ? status
-                             : check_call(driver, capu_iteration_end(driver->context), error);
+                             : check_status(driver, capu_iteration_end(driver->context), error);
 }
 
 capu_status driver_settle(struct driver *driver, struct error_text *error)
 {
-    capu_status status = check_call(driver, capu_synchronize(driver->context), error);
+    capu_status status = check_status(driver, capu_synchronize(driver->context), error);
 
-    return status != CAPU_OK ? status : check_call(driver, capu_flush(driver->context), error);
+    return status != CAPU_OK ? status : check_status(driver, capu_flush(driver->context), error);
 }
 
 /* A counter of a report; null if it was not timed. */

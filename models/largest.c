@@ -159,8 +159,8 @@ static capu_status bisect_batch(const struct largest_request *request, probe fit
     return status;
 }
 
-static capu_status find_largest(const struct largest_request *request, probe fits_of, uint64_t from,
-                                struct largest *result, struct error_text *error)
+static capu_status find_batch(const struct largest_request *request, probe fits_of, uint64_t from,
+                              struct largest *result, struct error_text *error)
 {
     uint64_t below = 0;
     uint64_t above = from;
@@ -232,7 +232,7 @@ capu_status largest_possible(const struct largest_request *request, uint64_t *ba
     capu_status status;
 
     exact.slack = 0.0;
-    status = find_largest(&exact, probe_floor, 1, &result, error);
+    status = find_batch(&exact, probe_floor, 1, &result, error);
 
     *batch = result.batch;
     return status;
@@ -251,14 +251,14 @@ capu_status largest_batch(const struct largest_request *request, struct largest 
     plain.planner = NULL;
     plain.tried = NULL;
     plain.slack = 0.0;
-    status = find_largest(&plain, probe_plan, 1, &without, error);
+    status = find_batch(&plain, probe_plan, 1, &without, error);
     *result = without;
     if (status != CAPU_OK || request->planner == NULL) {
         return status;
     }
     status = largest_possible(request, &possible, error);
     if (status == CAPU_OK) {
-        status = find_largest(request, probe_plan, without.batch + 1, result, error);
+        status = find_batch(request, probe_plan, without.batch + 1, result, error);
     }
     if (without.batch > result->batch) {
         *result = without;

@@ -102,7 +102,7 @@ static capu_status break_off(struct capu_parallel *group, const char *name, int 
     return exchange_end(group, "'%s': rank %d %s", name, rank, what);
 }
 
-static capu_status check_call(struct capu_parallel *group, const char *name, int rank, int code)
+static capu_status check_mpi(struct capu_parallel *group, const char *name, int rank, int code)
 {
     char text[MPI_MAX_ERROR_STRING] = "unknown MPI error";
     int length;
@@ -117,7 +117,7 @@ static capu_status check_call(struct capu_parallel *group, const char *name, int
 capu_status exchange_receive(struct capu_parallel *group, const char *name, int rank, void *to,
                              uint64_t bytes)
 {
-    return check_call(
+    return check_mpi(
         group, name, rank,
         MPI_Irecv(to, (int)bytes, MPI_BYTE, rank, TAG, group->comm, &group->requests[2 * rank]));
 }
@@ -125,9 +125,9 @@ capu_status exchange_receive(struct capu_parallel *group, const char *name, int 
 capu_status exchange_send(struct capu_parallel *group, const char *name, int rank, const void *from,
                           uint64_t bytes)
 {
-    return check_call(group, name, rank,
-                      MPI_Isend(from, (int)bytes, MPI_BYTE, rank, TAG, group->comm,
-                                &group->requests[2 * rank + 1]));
+    return check_mpi(group, name, rank,
+                     MPI_Isend(from, (int)bytes, MPI_BYTE, rank, TAG, group->comm,
+                               &group->requests[2 * rank + 1]));
 }
 
 /* Tests what is under way. *missing: a rank with which something is not complete; -1: none. */
@@ -139,8 +139,8 @@ static capu_status test_all(struct capu_parallel *group, const char *name, int *
         capu_status status = CAPU_OK;
 
         if (group->requests[i] != MPI_REQUEST_NULL) {
-            status = check_call(group, name, i / 2,
-                                MPI_Test(&group->requests[i], &is_complete, MPI_STATUS_IGNORE));
+            status = check_mpi(group, name, i / 2,
+                               MPI_Test(&group->requests[i], &is_complete, MPI_STATUS_IGNORE));
         }
         if (status != CAPU_OK) {
             return status;
