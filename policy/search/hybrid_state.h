@@ -1,5 +1,35 @@
-/* Internals of planner hybrid, shared by hybrid.c (the budget levels), hybrid_level.c (one of them)
-   and hybrid_scan.c (its starts). */
+/*
+ * Planner hybrid, the default: keeps, swaps or drops each tensor in each gap. It searches; the
+ * lowering makes every set of decisions a valid plan, and the execution model times it exactly.
+ *
+ * Scan. The greedy runs for several prices of the link (theta). Each result is lowered with several
+ * leads of its prefetches, with and without saves. Where dead tensors
+ * may be worth keeping for replays, some starts also decide about those (lower.h). Where
+ * what is swapped over the border is missing when the iteration begins, a copy of a start has it
+ * return earlier.
+ *
+ * Improvement. Every start is improved for a while, since prices lead to different local optima;
+ * then the best one gets the rest of the work, and the others in turn when it gains no more. Ruin
+ * and rebuild (large neighbourhood search: part of the decisions is given up, and the greedy
+ * completes them at other prices) alternates with local search. Random choices follow from the
+ * request's seed, so equal requests give equal plans.
+ *
+ * Monotone in the budget: a larger budget never gives a slower plan. Budgets are rounded down to a
+ * fixed list of budget levels, and the answer is the best of all levels up to the budget. Few
+ * levels are searched in depth, the others only scanned. Two rules keep lower levels cheap, so that
+ * most of the work goes into the highest. A level is left out if its lower bound is no better than
+ * the best plan found. And on all but tiny traces, what the steps of a level's search may still
+ * gain is limited, so that a level that is far worse than the best found need not be searched
+ * further; faster results are ignored, which keeps the answer independent of what else was
+ * searched.
+ *
+ * With place lines, only times of placed plans count, and each plan is placed within its own
+ * level's budget. Where the places of all starts cost much, another one begins with the plan that
+ * copies most, which can always be placed, and keeps what its pages allow. Effort is counted in
+ * ops walked over, not in seconds: plans do not depend on the machine. hybrid.c has the budget
+ * levels; hybrid_level.c searches one level; hybrid_scan.c makes its starts. planner_run enters
+ * by hybrid_plan (planner_shared.h).
+ */
 #ifndef CAPU_POLICY_HYBRID_STATE_H
 #define CAPU_POLICY_HYBRID_STATE_H
 

@@ -72,7 +72,7 @@ struct planner {
     bool is_placing; /* makes place lines itself */
 };
 
-/* The table, ended by a NULL name. The first is the default. */
+/* The table, ended by a NULL name. The first, hybrid (hybrid_state.h), is the default. */
 extern const struct planner planners[];
 
 /* NULL: no such planner. */

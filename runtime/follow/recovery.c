@@ -343,7 +343,7 @@ static capu_status run_again(struct following *following, uint32_t number)
     following->residency->uploads.is_held = guide->ops[number].call.kind == CALL_UPLOAD;
     status = gather_operands(following, &guide->ops[number]);
     if (status == CAPU_OK) {
-        status = resident_make_ready(following->residency, &following->guided->owed.again);
+        status = pager_make_ready(following->residency, &following->guided->owed.again);
     }
     if (status == CAPU_OK) {
         status = replay_run(following, guide, number);

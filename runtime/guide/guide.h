@@ -122,8 +122,9 @@ capu_status guide_copy(const struct guide *guide, struct guide **out);
    no host memory. */
 void *guide_array(struct guide *guide, size_t count, size_t bytes);
 
-/* Fills in what the plan of the program does. Its trace was built of the same record, for a plan.
-   Errors: INVALID (the plan places only some tensors), NO_HOST_MEMORY, TOO_LARGE. */
+/* guide_compile.c: fills in what the plan of the program does. Its trace was built of the same
+   record, for a plan. Errors: INVALID (the plan places only some tensors), NO_HOST_MEMORY,
+   TOO_LARGE. */
 capu_status guide_compile(struct guide *guide, const struct program *program,
                           struct error_text *error);
 

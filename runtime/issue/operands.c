@@ -258,7 +258,7 @@ static capu_status begin_unplanned(capu_context *context, struct op *op)
     if (status == CAPU_CONTENTS_LOST) {
         planning_note_loss(&context->plans);
     }
-    return status != CAPU_OK ? status : resident_make_ready(&context->residency, op);
+    return status != CAPU_OK ? status : pager_make_ready(&context->residency, op);
 }
 
 capu_status operands_note_visit(capu_context *context, struct tensor *tensor)

@@ -1,6 +1,6 @@
 /*
  * Live counters: what `capuchin top` shows of a context, handed from the context's thread to the
- * thread that serves them, once per finished iteration.
+ * thread that serves them (live_server_add), once per finished iteration.
  *
  * Three samples change hands: one is being filled, one is being read, and one is the newest that
  * is complete. Filling and reading exchange theirs for it with one atomic operation, so neither
@@ -96,7 +96,7 @@ char *live_json(struct live *first, uint64_t now_ns);
  * Serves the live counters of all contexts of the process on one local socket, for `capuchin top`.
  *
  * The socket is PID.sock in the user's folder for sockets (base/user_folder.h), with mode 0600. Who
- * connects gets one line of JSON (runtime/record/live.h) if it is the same user, and is
+ * connects gets one line of JSON (live_json) if it is the same user, and is
  * disconnected; what it sends is never read. There is one thread while there is a context to serve.
  *
  * A child of fork does not serve: it has no such thread. If it creates a context of its own, it

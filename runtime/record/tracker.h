@@ -8,8 +8,8 @@
  * since timed events are expensive. Arrays keep their capacity: a steady iteration allocates
  * nothing.
  *
- * What becomes of a finished record is declared here, too: a trace and its file (trace_record.c),
- * and a line of the report (report_json.c).
+ * The trace of a finished record and its file are declared here, too (trace_record.c); the line of
+ * its report is in report_json.h.
  *
  * Owned by the context's thread.
  */

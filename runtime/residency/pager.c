@@ -334,7 +334,7 @@ static capu_status follow_copies(struct residency *residency, const struct op *o
     return failure_check(residency->failure, status, "ordering an op after a copy");
 }
 
-capu_status resident_make_ready(struct residency *residency, const struct op *op)
+capu_status pager_make_ready(struct residency *residency, const struct op *op)
 {
     capu_status status = make_resident(residency, op);
 

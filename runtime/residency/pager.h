@@ -18,6 +18,10 @@
 
 struct residency;
 
+/* Makes every access of the op resident, and makes compute wait for its copies (order.h).
+   Errors as of pager_make_room; OVER_BUDGET also if the op alone is too large. */
+capu_status pager_make_ready(struct residency *residency, const struct op *op);
+
 /*
  * Makes `page_count` pages available by evicting tensors that are not spared (residency.h), as the
  * operands of the op at hand are. OVER_BUDGET: operands and always-resident pages leave too little.
@@ -39,9 +43,5 @@ capu_status pager_evict(struct residency *residency, struct tensor *tensor);
 /* Keeps an operand of the current op resident: cancels its departure if it is leaving, and makes it
    the most recently used. */
 void pager_claim(struct residency *residency, struct tensor *tensor);
-
-/* Makes every access of the op resident, and makes compute wait for its copies (order.h).
-   Errors as of pager_make_room; OVER_BUDGET also if the op alone is too large. */
-capu_status resident_make_ready(struct residency *residency, const struct op *op);
 
 #endif
