@@ -116,7 +116,7 @@ many_programs() {
 
 case $tier in
 check)
-    run debug 10 -L '^(unit|contract|api|idioms|rules|docs)$' -LE '^(long|gpu)$'
+    run debug 5 -L '^(unit|contract|api|idioms|rules|docs)$' -LE '^(long|gpu)$'
     ;;
 test)
     run debug 5 -LE '^long$'
