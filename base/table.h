@@ -72,12 +72,11 @@ static inline bool table_get(const struct table *table, uint64_t key, uint64_t *
     return true;
 }
 
-/* Hints that a key will soon be looked up: brings its place into the processor's cache. */
-static inline void table_expect(const struct table *table, uint64_t key)
+/* Where looking up a key begins, for the caller to prefetch; NULL: the table is empty. An inline
+   function that prefetched would seem to have no effect, and compilers would drop the call. */
+static inline const void *table_home(const struct table *table, uint64_t key)
 {
-    if (table->count > 0) {
-        __builtin_prefetch(&table->entries[hash_place(key, table->bits)]);
-    }
+    return table->count > 0 ? &table->entries[hash_place(key, table->bits)] : NULL;
 }
 
 #endif

@@ -204,7 +204,7 @@ struct tensor *tensors_find(const struct tensors *tensors, const void *address)
 
 void tensors_expect(const struct tensors *tensors, const void *address)
 {
-    table_expect(&tensors->starts, (uintptr_t)address);
+    __builtin_prefetch(table_home(&tensors->starts, (uintptr_t)address));
 }
 
 void tensors_expect_inside(const struct tensors *tensors, const void *address)

@@ -46,6 +46,18 @@ START_TEST(tables_match_the_model)
 }
 END_TEST
 
+START_TEST(looking_up_begins_at_the_home)
+{
+    struct table table = {0};
+
+    ck_assert_ptr_null(table_home(&table, 3));
+    ck_assert(table_reserve(&table, 1));
+    ck_assert_ptr_null(table_home(&table, 3));
+    ck_assert_ptr_eq(&table.entries[table_put(&table, 3, 4)], table_home(&table, 3));
+    table_finish(&table);
+}
+END_TEST
+
 START_TEST(failed_allocations_change_nothing)
 {
     struct table table = {0};
@@ -71,6 +83,7 @@ int main(void)
     TCase *tcase = tcase_create("table");
 
     tcase_add_loop_test(tcase, tables_match_the_model, 0, 8);
+    tcase_add_test(tcase, looking_up_begins_at_the_home);
     tcase_add_test(tcase, failed_allocations_change_nothing);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
