@@ -105,7 +105,7 @@ static capu_status add_reservation(struct ranges *ranges, uint64_t bytes)
         uint64_t half = reserved / 2 - reserved / 2 % ranges->page_bytes;
 
         status = device_range_reserve(ranges->device, reserved, &address);
-        if (status != CAPU_NO_ADDRESS_SPACE || reserved == bytes) {
+        if (status != CAPU_SYSTEM_LIMIT || reserved == bytes) {
             break;
         }
         reserved = half > bytes ? half : bytes;
@@ -127,7 +127,7 @@ capu_status ranges_take(struct ranges *ranges, size_t page_count, void **address
     capu_status status;
 
     if (!bytes_for(ranges, page_count, &bytes)) {
-        return page_count == 0 ? CAPU_INVALID : CAPU_NO_ADDRESS_SPACE;
+        return page_count == 0 ? CAPU_INVALID : CAPU_SYSTEM_LIMIT;
     }
     if (!reserve_resting(ranges)) {
         return CAPU_NO_HOST_MEMORY;

@@ -19,7 +19,7 @@ capu_status ranges_create(struct device *device, struct ranges **out);
 /* Releases all reservations. Pre: nothing is mapped in them. NULL is fine. */
 void ranges_destroy(struct ranges *ranges);
 
-/* Takes a range of `page_count` pages. NO_ADDRESS_SPACE, NO_HOST_MEMORY. */
+/* Takes a range of `page_count` pages. SYSTEM_LIMIT, NO_HOST_MEMORY. */
 capu_status ranges_take(struct ranges *ranges, size_t page_count, void **address);
 
 /* Takes exactly this range if all of it is free and no part of it rests; else NOT_READY. */

@@ -33,7 +33,7 @@ void slabs_destroy(struct slabs *slabs);
 bool slabs_needs_page(const struct slabs *slabs, size_t bytes);
 
 /* Takes a slot. OVER_BUDGET (no page is free in the pool: the caller makes room first),
-   NO_ADDRESS_SPACE, NO_HOST_MEMORY, DEVICE_FAILED. */
+   SYSTEM_LIMIT, NO_HOST_MEMORY, DEVICE_FAILED. */
 capu_status slabs_take(struct slabs *slabs, size_t bytes, void **address);
 
 /* Takes exactly this slot if it is free, does not rest, and belongs to the class that serves this

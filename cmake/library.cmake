@@ -15,6 +15,12 @@ foreach(room IN LISTS capuchin_rooms)
     list(APPEND room_objects $<TARGET_OBJECTS:capuchin_${room}>)
 endforeach()
 
+# See capuchin/version.h: until 1.0 every minor version may change the interface.
+set(capuchin_soversion ${PROJECT_VERSION_MAJOR})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(capuchin_soversion 0.${PROJECT_VERSION_MINOR})
+endif()
+
 add_library(capuchin SHARED ${room_objects})
 add_library(capuchin::capuchin ALIAS capuchin)
 target_include_directories(capuchin PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
@@ -22,7 +28,7 @@ target_include_directories(capuchin PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DI
 target_link_libraries(capuchin PRIVATE PkgConfig::JANSSON Threads::Threads m ${CMAKE_DL_LIBS})
 target_link_options(capuchin PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/capuchin.map)
 set_target_properties(capuchin PROPERTIES
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE C
+    VERSION ${PROJECT_VERSION} SOVERSION ${capuchin_soversion} LINKER_LANGUAGE C
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/capuchin.map)
 if(TARGET capuchin_cuda_plugin)
     add_dependencies(capuchin capuchin_cuda_plugin) # looked for when a context is created

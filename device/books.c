@@ -333,11 +333,11 @@ capu_status addresses_reserve(uint64_t bytes, uint64_t alignment, void **address
 
     ASSERT(bytes > 0 && alignment > 0 && (alignment & (alignment - 1)) == 0);
     if (bytes > SIZE_MAX - slack) {
-        return CAPU_NO_ADDRESS_SPACE;
+        return CAPU_SYSTEM_LIMIT;
     }
     all = mmap(NULL, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (all == MAP_FAILED) {
-        return CAPU_NO_ADDRESS_SPACE;
+        return CAPU_SYSTEM_LIMIT;
     }
     /* Cutting off the ends of a mapping does not add one. */
     before = (alignment - ((uintptr_t)all & (alignment - 1))) & (alignment - 1);

@@ -96,7 +96,7 @@ size_t reservation_cost(const struct reservations *reservations,
 size_t pages_cost(const device_page *pages, size_t count);
 
 /* Reserves `bytes` of addresses aligned to `alignment`, without access and with nothing mapped.
-   NO_ADDRESS_SPACE. */
+   SYSTEM_LIMIT. */
 capu_status addresses_reserve(uint64_t bytes, uint64_t alignment, void **address);
 void addresses_release(void *address, uint64_t bytes);
 

@@ -16,7 +16,7 @@
  * Measures the link unless both solo rates in *link are known, and fills in what is 0 there. Uses
  * at most `memory_bytes` of device memory, in whole pages, but at least one page. Takes tens of
  * milliseconds and waits for its copies. On failure *link is unchanged: OVER_BUDGET,
- * NO_HOST_MEMORY, NO_ADDRESS_SPACE, DEVICE_FAILED, DEVICE_LOST.
+ * NO_HOST_MEMORY, SYSTEM_LIMIT, DEVICE_FAILED, DEVICE_LOST.
  */
 capu_status calibration_complete(struct device *device, uint64_t memory_bytes,
                                  struct device_link *link);

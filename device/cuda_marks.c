@@ -8,8 +8,8 @@ uint64_t marks_traffic(uint32_t role, uint64_t bytes)
     switch (role) {
     case CAPU_READ:
     case CAPU_WRITE:
-    case CAPU_WRITE_CLEARED:
-    case CAPU_WRITE_DISCARD:
+    case CAPU_WRITE_REST_ZERO:
+    case CAPU_WRITE_REST_UNDEFINED:
         return bytes;
     case CAPU_UPDATE:
         return 2 * bytes;

@@ -91,12 +91,12 @@ void cuda_page_destroy(struct device *device, device_page page)
 static capu_status reserve_addresses(struct cuda_device *cuda, uint64_t bytes,
                                      CUdeviceptr *reserved)
 {
-    capu_status status = CUDA_CALL(cuda, CAPU_NO_ADDRESS_SPACE,
+    capu_status status = CUDA_CALL(cuda, CAPU_SYSTEM_LIMIT,
                                    cuda->driver.cuMemAddressReserve(
                                        reserved, (size_t)bytes, (size_t)page_bytes_of(cuda), 0, 0));
 
     /* The driver returns various errors for sizes that it cannot reserve. */
-    return status == CAPU_DEVICE_FAILED ? CAPU_NO_ADDRESS_SPACE : status;
+    return status == CAPU_DEVICE_FAILED ? CAPU_SYSTEM_LIMIT : status;
 }
 
 static void give_back(struct cuda_device *cuda, CUdeviceptr reserved, uint64_t bytes)
@@ -124,7 +124,7 @@ static capu_status reserve_aligned(struct cuda_device *cuda, uint64_t bytes, CUd
         cuda->misaligns = true;
     }
     if (bytes > UINT64_MAX - page_bytes) {
-        return CAPU_NO_ADDRESS_SPACE;
+        return CAPU_SYSTEM_LIMIT;
     }
     status = reserve_addresses(cuda, bytes + page_bytes, &reserved);
     if (status == CAPU_OK) {
@@ -186,7 +186,7 @@ static capu_status give_access(struct cuda_device *cuda, const void *address, ui
                 return status;
             }
         }
-        status = CUDA_CALL(cuda, CAPU_NO_ADDRESS_SPACE,
+        status = CUDA_CALL(cuda, CAPU_SYSTEM_LIMIT,
                            cuda->driver.cuMemSetAccess(device_address(address), (size_t)bytes,
                                                        cuda->access, cuda->access_count));
     }
@@ -236,7 +236,7 @@ capu_status cuda_map(struct device *device, void *address, const device_page *pa
     status = cuda_activate(cuda);
     for (mapped = 0; mapped < count && status == CAPU_OK; mapped++) {
         status = CUDA_CALL(
-            cuda, CAPU_NO_ADDRESS_SPACE,
+            cuda, CAPU_SYSTEM_LIMIT,
             cuda->driver.cuMemMap(device_address((char *)address + mapped * page_bytes),
                                   (size_t)page_bytes, 0, cuda->handles[pages[mapped]], 0));
     }

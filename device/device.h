@@ -167,14 +167,14 @@ struct device_table {
     void (*page_destroy)(struct device *device, device_page page);
 
     /* Pre: bytes is a multiple of page_bytes. Post: *address, aligned to page_bytes, is reserved
-       and touching it faults. NO_ADDRESS_SPACE. */
+       and touching it faults. SYSTEM_LIMIT. */
     capu_status (*range_reserve)(struct device *device, uint64_t bytes, void **address);
     /* Pre: exactly a reserved range, nothing mapped in it. */
     void (*range_release)(struct device *device, void *address, uint64_t bytes);
 
     /* Pre: address lies in a reserved range, is aligned to page_bytes, and count pages from it are
        unmapped. A page may be mapped at several addresses (aliasing).
-       Post: the pages are accessible there, in order. All or nothing. NO_ADDRESS_SPACE: no
+       Post: the pages are accessible there, in order. All or nothing. SYSTEM_LIMIT: no
        mappings are left. */
     capu_status (*map)(struct device *device, void *address, const device_page *pages,
                        size_t count);
@@ -249,12 +249,12 @@ struct device_table {
     /* The rest is optional, all or none: capabilities.can_guard. */
 
     /* Pre: nothing is reserved. Post: work, and the program, can touch only memory that is open.
-       The device's own copies and fills are not affected. INVALID, NO_ADDRESS_SPACE. */
+       The device's own copies and fills are not affected. INVALID, SYSTEM_LIMIT. */
     capu_status (*guard)(struct device *device);
     /* Pre: guarded, nothing is open, no work is running, and all pages of the grants are mapped.
        `grants` stays valid, and nothing is mapped or unmapped, until `close`. Post: work may touch
        the grants; where two meet the same page, the larger right counts. What else it touches is
-       noted, and work goes on. NO_ADDRESS_SPACE: nothing is open. */
+       noted, and work goes on. SYSTEM_LIMIT: nothing is open. */
     capu_status (*open)(struct device *device, const struct device_grant *grants, size_t count);
     /* Pre: open, and the work that was enqueued since has finished. Post: nothing is open. */
     capu_status (*close)(struct device *device, struct device_faults *faults);
@@ -301,7 +301,7 @@ struct device {
 
 /*
  * The devices. On failure *device is untouched, and `text` (may be NULL) says what is wrong.
- * INVALID (page size), OVER_BUDGET (more memory than there is), NO_ADDRESS_SPACE (more pages than
+ * INVALID (page size), OVER_BUDGET (more memory than there is), SYSTEM_LIMIT (more pages than
  * the machine has mappings), NO_DEVICE, NO_HOST_MEMORY.
  */
 capu_status host_device_create(const struct device_options *options, struct device **device,

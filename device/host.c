@@ -71,7 +71,7 @@ capu_status host_options_complete(const struct host_machine *machine,
         while (memory_bytes / enough > limit) {
             enough *= 2;
         }
-        return device_refuse(CAPU_NO_ADDRESS_SPACE, text, text_bytes,
+        return device_refuse(CAPU_SYSTEM_LIMIT, text, text_bytes,
                              "a budget of %s in pages of %" PRIu64 " may need %" PRIu64
                              " mappings, and of vm.max_map_count = %zu the device may "
                              "use %zu: set a smaller budget, or pages of at least %s",

@@ -110,7 +110,7 @@ capu_status host_range_reserve(struct device *device, uint64_t bytes, void **add
     capu_status status;
 
     if (!take_mappings(host, 1)) {
-        return CAPU_NO_ADDRESS_SPACE;
+        return CAPU_SYSTEM_LIMIT;
     }
     status = addresses_reserve(bytes, host->head.capabilities.page_bytes, &reserved);
     if (status != CAPU_OK) {
@@ -209,12 +209,12 @@ capu_status host_map(struct device *device, void *address, const device_page *pa
     }
     cost = pages_cost(pages, count);
     if (!take_mappings(host, cost)) {
-        return CAPU_NO_ADDRESS_SPACE;
+        return CAPU_SYSTEM_LIMIT;
     }
     if (!map_runs(host, address, pages, count)) {
         cover(address, count * device->capabilities.page_bytes);
         give_mappings(host, cost);
-        return CAPU_NO_ADDRESS_SPACE;
+        return CAPU_SYSTEM_LIMIT;
     }
     reservation_map(&host->reservations, range, address, pages, count);
     return CAPU_OK;
@@ -229,7 +229,7 @@ capu_status host_unmap(struct device *device, void *address, size_t count)
         return CAPU_INVALID;
     }
     if (!cover(address, count * device->capabilities.page_bytes)) {
-        return CAPU_NO_ADDRESS_SPACE;
+        return CAPU_SYSTEM_LIMIT;
     }
     give_mappings(host, reservation_cost(&host->reservations, range, address, count));
     reservation_unmap(&host->reservations, range, address, count);
@@ -280,12 +280,12 @@ capu_status host_guard(struct device *device)
     view =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, host->memory_file, 0);
     if (view == MAP_FAILED) {
-        return CAPU_NO_ADDRESS_SPACE;
+        return CAPU_SYSTEM_LIMIT;
     }
     /* A child would share the memory and not copy it. */
     if (madvise(view, bytes, MADV_DONTFORK) != 0) {
         munmap(view, bytes);
-        return CAPU_NO_ADDRESS_SPACE;
+        return CAPU_SYSTEM_LIMIT;
     }
     host->guard.view = view;
     return CAPU_OK;
@@ -357,7 +357,7 @@ static capu_status close_all(struct host_device *host)
 
         if (mprotect(range->address, range->page_count * host->reservations.page_bytes,
                      PROT_NONE) != 0) {
-            return CAPU_NO_ADDRESS_SPACE;
+            return CAPU_SYSTEM_LIMIT;
         }
     }
     atomic_store(&host->guard.has_opened_more, false);
@@ -386,7 +386,7 @@ capu_status host_open(struct device *device, const struct device_grant *grants, 
         }
     }
     if (atomic_load(&host->guard.has_opened_more) && close_all(host) != CAPU_OK) {
-        return CAPU_NO_ADDRESS_SPACE;
+        return CAPU_SYSTEM_LIMIT;
     }
     /* What may be written comes last: it counts where ranges share a page. */
     for (size_t i = 0; i < 2 * count; i++) {
@@ -395,7 +395,7 @@ capu_status host_open(struct device *device, const struct device_grant *grants, 
 
         if (grant->is_writable == (i >= count) && !protect(host, grant, access)) {
             close_all(host);
-            return CAPU_NO_ADDRESS_SPACE;
+            return CAPU_SYSTEM_LIMIT;
         }
     }
     host->guard.grants = grants;

@@ -55,7 +55,7 @@ capu_status attention_softmax_forward(capu_context *context, const struct attent
 
     return LAUNCH(context, attention_softmax_forward, attention, 8 * sizes.square_items,
                   LAUNCH_READ(attention->scores, sizes.square),
-                  LAUNCH_WRITE_CLEARED(attention->weights, sizes.square));
+                  LAUNCH_WRITE_REST_ZERO(attention->weights, sizes.square));
 }
 
 capu_status attention_mix_forward(capu_context *context, const struct attention *attention)
@@ -113,7 +113,7 @@ capu_status attention_softmax_backward(capu_context *context, const struct atten
     return LAUNCH(context, attention_softmax_backward, attention, 4 * sizes.square_items,
                   LAUNCH_READ(attention->weights, sizes.square),
                   LAUNCH_READ(attention->weights_gradient, sizes.square),
-                  LAUNCH_WRITE_CLEARED(attention->scores_gradient, sizes.square));
+                  LAUNCH_WRITE_REST_ZERO(attention->scores_gradient, sizes.square));
 }
 
 capu_status attention_scores_backward_query(capu_context *context,

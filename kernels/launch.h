@@ -51,7 +51,8 @@ uint64_t launch_duration_ns(uint64_t flops, uint64_t bytes);
 #define LAUNCH_READ(address, bytes) capu_operand_of((address), (bytes), CAPU_READ)
 #define LAUNCH_WRITE(address, bytes) capu_operand_of((address), (bytes), CAPU_WRITE)
 #define LAUNCH_UPDATE(address, bytes) capu_operand_of((address), (bytes), CAPU_UPDATE)
-#define LAUNCH_WRITE_CLEARED(address, bytes) capu_operand_of((address), (bytes), CAPU_WRITE_CLEARED)
+#define LAUNCH_WRITE_REST_ZERO(address, bytes) \
+    capu_operand_of((address), (bytes), CAPU_WRITE_REST_ZERO)
 
 /* Runs the operation `function_` with its argument struct and operands. */
 #define LAUNCH(context_, function_, arguments_, flops_, ...) \

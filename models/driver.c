@@ -447,7 +447,7 @@ capu_status driver_reports(struct driver *driver, capu_report *reports, size_t c
     string_buffer_finish(&text);
     return status != CAPU_OK || found == count
                ? status
-               : error_text_set(error, CAPU_BAD_FILE, "%s: %zu reports of %zu", driver->paths[0],
+               : error_text_set(error, CAPU_FILE_FAILED, "%s: %zu reports of %zu", driver->paths[0],
                                 found, count);
 }
 

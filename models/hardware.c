@@ -43,7 +43,7 @@ static capu_status read_machine(const char *file, const char *line, size_t lengt
         if (trace.has_machine) {
             *machine = trace.machine;
         } else {
-            status = error_text_set(error, CAPU_BAD_FILE, "%s: contains no machine line", file);
+            status = error_text_set(error, CAPU_FILE_FAILED, "%s: contains no machine line", file);
         }
         trace_finish(&trace);
     }
@@ -151,7 +151,7 @@ capu_status hardware_load(struct hardware *hardware, const char *name, struct er
         status = read_numbered(name, text.data, text.length, 0, hardware, &found, error);
     }
     if (status == CAPU_OK && !found) {
-        status = error_text_set(error, CAPU_BAD_FILE, "%s: contains no machine line", name);
+        status = error_text_set(error, CAPU_FILE_FAILED, "%s: contains no machine line", name);
     }
     string_buffer_finish(&text);
     return status;

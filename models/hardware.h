@@ -29,7 +29,7 @@ struct hardware {
 const char *dtype_name(enum dtype dtype);
 
 /* Loads a machine by its name, or from a file whose first line is a machine line. Errors: INVALID
-   (no such name or file), BAD_FILE, FILE_FAILED, NO_HOST_MEMORY. */
+   (no such name or file), FILE_FAILED, NO_HOST_MEMORY. */
 capu_status hardware_load(struct hardware *hardware, const char *name, struct error_text *error);
 
 /* Loads a built-in machine by its name. False: there is none of that name. */

@@ -399,7 +399,7 @@ static capu_status first_piece(const struct transfer *transfer, uint64_t *count,
         end = (uint64_t)((const unsigned char *)tensor.address + tensor.bytes - begin);
         if (end < all && capu_tensor_next(group->context, begin + bytes) == NULL) {
             *why = "the range reaches past the end of its allocation";
-            return CAPU_OUT_OF_RANGE;
+            return CAPU_WRONG_ADDRESS;
         }
         end = end < all ? end : all;
         if (end % size != 0) {
@@ -445,7 +445,7 @@ static capu_status check_collective(const struct transfer *transfer, const char 
     }
     if (transfer->count == 0) {
         *why = "there are no elements";
-        return CAPU_ZERO_BYTES;
+        return CAPU_INVALID;
     }
     if (transfer->count > UINT64_MAX / size / (uint64_t)group->ranks) {
         *why = "no memory has so many elements";
@@ -468,7 +468,7 @@ static capu_status reject_collective(struct capu_parallel *group, const char *na
         why = capu_last_error(group->context);
         snprintf(text, sizeof(text), "%s", why);
     }
-    if (status != CAPU_WRONG_ORDER && status != CAPU_WRONG_PROCESS) {
+    if (status != CAPU_WRONG_ORDER) {
         exchange_give_up(group, status, name, why);
     }
     return capu_explain(group->context, status, text); /* giving up may have failed, too */

@@ -160,7 +160,7 @@ void network_start(struct network *network, capu_mode mode, uint64_t budget_byte
             make(network, weight_bytes, CAPU_GRADIENT, "weight.gradient", i);
         draw(values, NETWORK_WEIGHT_FLOATS, i);
         BENCH_OK(network->context,
-                 capu_upload(network->context, network->weights[i], values, weight_bytes));
+                 capu_upload(network->context, network->weights[i], values, weight_bytes, 0));
     }
     free(values);
 }
@@ -234,6 +234,6 @@ void network_weights(struct network *network, float *weights)
     for (size_t i = 0; i < NETWORK_LAYERS; i++) {
         BENCH_OK(network->context,
                  capu_download(network->context, weights + i * NETWORK_WEIGHT_FLOATS,
-                               network->weights[i], weight_bytes));
+                               network->weights[i], weight_bytes, 0));
     }
 }

@@ -84,7 +84,7 @@ static void upload(struct net *net, unsigned char value)
     unsigned char bytes[64];
 
     memset(bytes, value, sizeof(bytes));
-    BENCH_OK(net->context, capu_upload(net->context, net->input, bytes, sizeof(bytes)));
+    BENCH_OK(net->context, capu_upload(net->context, net->input, bytes, sizeof(bytes), 0));
 }
 
 /* The last op reads the first activation. */
@@ -92,7 +92,7 @@ static void expect_result(struct net *net, unsigned char value)
 {
     unsigned char byte = 0;
 
-    BENCH_OK(net->context, capu_download(net->context, &byte, net->output, 1));
+    BENCH_OK(net->context, capu_download(net->context, &byte, net->output, 1, 0));
     bench_expect(byte == (unsigned char)(value + 2), "the last op's output");
 }
 

@@ -172,7 +172,7 @@ static void fill(struct loop *loop, float *to, size_t count, uint64_t seed)
 
     bench_expect(values != NULL, "no memory");
     draw(values, count, seed);
-    BENCH_OK(loop->context, capu_upload(loop->context, to, values, count * sizeof(*values)));
+    BENCH_OK(loop->context, capu_upload(loop->context, to, values, count * sizeof(*values), 0));
     free(values);
 }
 
@@ -294,10 +294,10 @@ static void expect_equal_weights(struct loop *loops)
 
     for (size_t i = 0; i < LAYERS; i++) {
         BENCH_OK(loops[0].context,
-                 capu_download(loops[0].context, wanted, loops[0].weights[i], weight_bytes));
+                 capu_download(loops[0].context, wanted, loops[0].weights[i], weight_bytes, 0));
         for (size_t mode = 1; mode < MODES; mode++) {
-            BENCH_OK(loops[mode].context,
-                     capu_download(loops[mode].context, got, loops[mode].weights[i], weight_bytes));
+            BENCH_OK(loops[mode].context, capu_download(loops[mode].context, got,
+                                                        loops[mode].weights[i], weight_bytes, 0));
             bench_expect(memcmp(wanted, got, weight_bytes) == 0,
                          "weights differ from those of the mode off");
         }

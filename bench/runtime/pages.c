@@ -146,7 +146,7 @@ static uint64_t checksum(struct loop *loop)
     uint64_t sum = 0;
 
     bench_expect(contents != NULL, "no memory");
-    BENCH_OK(loop->context, capu_download(loop->context, contents, loop->tensors[0], bytes));
+    BENCH_OK(loop->context, capu_download(loop->context, contents, loop->tensors[0], bytes, 0));
     for (size_t i = 0; i < bytes; i++) {
         sum = sum * 31 + contents[i];
     }

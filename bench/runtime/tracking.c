@@ -113,7 +113,7 @@ static double iterate(struct loop *loop, unsigned char value)
     BENCH_OK(loop->context, capu_synchronize(loop->context));
     end = bench_now();
     BENCH_OK(loop->context,
-             capu_download(loop->context, &byte, loop->tensors[(OPS - 1) % TENSORS], 1));
+             capu_download(loop->context, &byte, loop->tensors[(OPS - 1) % TENSORS], 1, 0));
     bench_expect(is_sim || byte == value, "the last op's output");
     return end - begin;
 }

@@ -171,7 +171,7 @@ static capu_status save_one(capu_context *context, FILE *file, const char *path,
     if (contents == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    status = capu_download(context, contents, weight->address, weight->bytes);
+    status = capu_download(context, contents, weight->address, weight->bytes, 0);
     if (status == CAPU_OK &&
         !(put(file, &name_bytes, sizeof(name_bytes)) && put(file, weight->name, name_bytes) &&
           put(file, &bytes, sizeof(bytes)) && put(file, contents, weight->bytes))) {

@@ -66,16 +66,16 @@ int main(void)
     for (int i = 0; i < CHAIN_LAYERS; i++) {
         weight[i] = make("weight", CAPU_PARAMETER, CHAIN_BYTES);
         chain_fill(values, 0.9f, 1.1f);
-        check(capu_upload(context, weight[i], values, CHAIN_BYTES));
+        check(capu_upload(context, weight[i], values, CHAIN_BYTES, 0));
     }
     for (int step = 1; step <= CHAIN_STEPS; step++) {
         float result;
 
         check(capu_iteration_begin(context, NULL));
         chain_fill(values, -1.0f, 1.0f);
-        check(capu_upload(context, activation[0], values, CHAIN_BYTES));
+        check(capu_upload(context, activation[0], values, CHAIN_BYTES, 0));
         chain_fill(values, -0.5f, 0.5f);
-        check(capu_upload(context, target, values, CHAIN_BYTES));
+        check(capu_upload(context, target, values, CHAIN_BYTES, 0));
         for (int i = 0; i < CHAIN_LAYERS; i++) {
             forward(activation[i + 1], activation[i], weight[i]);
         }
@@ -83,7 +83,7 @@ int main(void)
         for (int i = CHAIN_LAYERS; i-- > 0;) {
             backward(gradient, weight[i], activation[i], activation[i + 1]);
         }
-        check(capu_download(context, &result, loss, sizeof(result)));
+        check(capu_download(context, &result, loss, sizeof(result), 0));
         check(capu_iteration_end(context));
         printf("step %d  loss %a\n", step, (double)result);
     }

@@ -52,9 +52,9 @@ static capu_status forward(struct network *network, const void *pixels, const in
     struct softmax_cross_entropy loss = loss_of(network);
 
     TRY(capu_upload(network->context, network->pixels, pixels,
-                    network_pixels(network) * element_bytes(network->element)));
+                    network_pixels(network) * element_bytes(network->element), 0));
     TRY(capu_upload(network->context, network->labels, labels,
-                    (size_t)network->batch * sizeof(int32_t)));
+                    (size_t)network->batch * sizeof(int32_t), 0));
     for (size_t i = 0; i < network->table->count; i++) {
         TRY(layer_run_forward(network, i, step, is_training));
     }
@@ -77,7 +77,7 @@ capu_status network_train(struct network *network, const void *pixels, const int
         TRY(update(network, &network->layers[i].weight, rates));
         TRY(update(network, &network->layers[i].bias, rates));
     }
-    TRY(capu_download(context, loss, network->mean_loss, sizeof(*loss)));
+    TRY(capu_download(context, loss, network->mean_loss, sizeof(*loss), 0));
     return capu_iteration_end(context);
 }
 
@@ -117,9 +117,9 @@ capu_status network_validate(struct network *network, const void *pixels, const 
     *right = 0;
     TRY(capu_iteration_begin(context, "validate"));
     TRY(forward(network, pixels, labels, 0, false));
-    TRY(capu_download(context, probabilities, network->probabilities,
-                      (size_t)network->batch * class_count(network) *
-                          element_bytes(network->element)));
+    TRY(capu_download(
+        context, probabilities, network->probabilities,
+        (size_t)network->batch * class_count(network) * element_bytes(network->element), 0));
     for (size_t image = 0; image < network->batch; image++) {
         *right += best_class(network, probabilities, image) == (uint32_t)labels[image];
     }

@@ -481,7 +481,7 @@ static void upload_weights(const struct blob *blob)
         }
         next += count;
     }
-    check(capu_upload(context, blob->start, values, blob->count * sizeof(*values)));
+    check(capu_upload(context, blob->start, values, blob->count * sizeof(*values), 0));
     free(values);
 }
 
@@ -496,7 +496,7 @@ static void upload_batch(int step)
             batch[i][j] = (batch[i][j - 1] * 3 + j % 4 + 1) % SYMBOLS;
         }
     }
-    check(capu_upload(context, symbols, batch, sizeof(batch)));
+    check(capu_upload(context, symbols, batch, sizeof(batch), 0));
 }
 
 int main(void)
@@ -527,7 +527,7 @@ int main(void)
         forward();
         backward();
         update(step);
-        check(capu_download(context, losses, acts.losses, sizeof(losses)));
+        check(capu_download(context, losses, acts.losses, sizeof(losses), 0));
         check(capu_iteration_end(context));
         for (int i = 0; i < ROWS; i++) {
             sum += (double)losses[i];

@@ -7,8 +7,8 @@ static capu_status upload(struct gpt *gpt, const int32_t *tokens, const int32_t 
 {
     size_t bytes = gpt_rows(gpt) * sizeof(int32_t);
 
-    TRY(capu_upload(gpt->context, gpt->tokens, tokens, bytes));
-    return targets != NULL ? capu_upload(gpt->context, gpt->targets, targets, bytes) : CAPU_OK;
+    TRY(capu_upload(gpt->context, gpt->tokens, tokens, bytes, 0));
+    return targets != NULL ? capu_upload(gpt->context, gpt->targets, targets, bytes, 0) : CAPU_OK;
 }
 
 /* The gradient of one replica, over all micro-batches. With `asap` it is the last replica, and
@@ -33,8 +33,8 @@ static capu_status train_replica(struct gpt *gpt, uint32_t replica, const int32_
         TRY(gpt_forward(gpt, true));
         TRY(gpt_backward(gpt, step->accumulate, is_last ? asap : NULL));
         if (gpt->graph == NULL) {
-            TRY(capu_download(gpt->context, &micro_loss, gpt->shared.mean_loss,
-                              sizeof(micro_loss)));
+            TRY(capu_download(gpt->context, &micro_loss, gpt->shared.mean_loss, sizeof(micro_loss),
+                              0));
         }
         *loss += micro_loss / (float)step->accumulate;
     }
@@ -58,7 +58,7 @@ static capu_status end(struct gpt *gpt, bool is_captured, float *loss)
     if (gpt->graph == NULL || (status != CAPU_OK && status != CAPU_NOT_READY)) {
         return status;
     }
-    return capu_download(gpt->context, loss, gpt->shared.mean_loss, sizeof(*loss));
+    return capu_download(gpt->context, loss, gpt->shared.mean_loss, sizeof(*loss), 0);
 }
 
 capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
@@ -91,7 +91,7 @@ capu_status gpt_validate(struct gpt *gpt, const int32_t *tokens, const int32_t *
     TRY(capu_iteration_begin(gpt->context, "validate"));
     TRY(upload(gpt, tokens, targets));
     TRY(gpt_forward(gpt, true));
-    TRY(capu_download(gpt->context, loss, gpt->shared.mean_loss, sizeof(*loss)));
+    TRY(capu_download(gpt->context, loss, gpt->shared.mean_loss, sizeof(*loss), 0));
     return capu_iteration_end(gpt->context);
 }
 
@@ -108,7 +108,8 @@ capu_status gpt_logits(struct gpt *gpt, const int32_t *tokens, uint32_t position
     TRY(capu_iteration_begin(gpt->context, "sample"));
     TRY(upload(gpt, tokens, NULL));
     TRY(gpt_forward(gpt, false));
-    TRY(capu_download(gpt->context, is_rounded ? (void *)rounded : logits, from, GPT_BYTES * item));
+    TRY(capu_download(gpt->context, is_rounded ? (void *)rounded : logits, from, GPT_BYTES * item,
+                      0));
     for (size_t i = 0; is_rounded && i < GPT_BYTES; i++) {
         logits[i] = element_widen(rounded[i]);
     }

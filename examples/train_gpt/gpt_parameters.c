@@ -303,7 +303,7 @@ capu_status gpt_update(struct gpt *gpt, const struct gpt_step *step)
                                         .count = count,
                                         .norm = gpt->shared.norm,
                                     }));
-    TRY(capu_download(gpt->context, &norm, gpt->shared.norm, sizeof(norm)));
+    TRY(capu_download(gpt->context, &norm, gpt->shared.norm, sizeof(norm), 0));
     return update(gpt, step, gpt->layout.begin, count,
                   norm > NORM_LIMIT ? NORM_LIMIT / norm : 1.0f);
 }

@@ -53,9 +53,9 @@ capu_status gpt_sum(struct gpt *gpt, double *sum)
     if (replicas->ranks == NULL) {
         return CAPU_OK;
     }
-    TRY(capu_upload(gpt->context, replicas->sum, sum, sizeof(*sum)));
+    TRY(capu_upload(gpt->context, replicas->sum, sum, sizeof(*sum), 0));
     TRY(ranks_sum_doubles(replicas->ranks, "loss", replicas->sum, 1));
-    return capu_download(gpt->context, sum, replicas->sum, sizeof(*sum));
+    return capu_download(gpt->context, sum, replicas->sum, sizeof(*sum), 0);
 }
 
 enum gpt_blob gpt_gradient_of(const struct gpt *gpt, uint32_t replica)

@@ -6,10 +6,19 @@
  * tensors to host memory and back, or by recomputing them. The results are bit for bit those of a
  * run without a budget.
  *
- * This header includes all others except capuchin/drop_in.h and capuchin/launcher.h,
- * capuchin/parallel.h, which needs MPI, and capuchin/capuchin.hpp for C++. The rules that all calls
- * share are at the top of capuchin/context.h. Everything in these headers was introduced in version
- * 0.1.0 unless a comment names a later version.
+ * What to include:
+ *
+ * - This header: the whole interface for C, and for C++ as well.
+ * - capuchin/launcher.h, which includes this one: each function of the program becomes an op with
+ *   one declaration. Most programs begin with it; CAPU_LAUNCHER is explained there.
+ * - capuchin/capuchin.hpp instead, for C++17: ops from lambdas, and objects that end what they
+ *   began.
+ * - capuchin/drop_in.h in addition, for loops that keep calls in the shape of cudaMalloc.
+ * - capuchin/parallel.h in addition, for several processes; it needs MPI and libcapuchin-mpi.
+ *
+ * The rules that all calls share are at the top of capuchin/context.h, what a version promises is
+ * in capuchin/version.h. Everything was introduced in version 0.1.0 unless a comment names a later
+ * version.
  */
 #ifndef CAPU_INCLUDE_CAPUCHIN_H
 #define CAPU_INCLUDE_CAPUCHIN_H

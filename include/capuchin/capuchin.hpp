@@ -83,14 +83,14 @@ inline capu_operand writes(void *address) noexcept
     return capu_writes(address);
 }
 
-inline capu_operand writes_cleared(void *address) noexcept
+inline capu_operand writes_rest_zero(void *address) noexcept
 {
-    return capu_writes_cleared(address);
+    return capu_writes_rest_zero(address);
 }
 
-inline capu_operand writes_discard(void *address) noexcept
+inline capu_operand writes_rest_undefined(void *address) noexcept
 {
-    return capu_writes_discard(address);
+    return capu_writes_rest_undefined(address);
 }
 
 inline capu_operand updates(void *address) noexcept
@@ -114,16 +114,17 @@ template <typename Item> capu_operand writes(Item *address, std::size_t count) n
     return detail::operand(address, count, detail::item_bytes<Item>(), CAPU_WRITE);
 }
 
-template <typename Item> capu_operand writes_cleared(Item *address, std::size_t count) noexcept
+template <typename Item> capu_operand writes_rest_zero(Item *address, std::size_t count) noexcept
 {
     static_assert(!std::is_const_v<Item>, "an op cannot write what is const");
-    return detail::operand(address, count, detail::item_bytes<Item>(), CAPU_WRITE_CLEARED);
+    return detail::operand(address, count, detail::item_bytes<Item>(), CAPU_WRITE_REST_ZERO);
 }
 
-template <typename Item> capu_operand writes_discard(Item *address, std::size_t count) noexcept
+template <typename Item>
+capu_operand writes_rest_undefined(Item *address, std::size_t count) noexcept
 {
     static_assert(!std::is_const_v<Item>, "an op cannot write what is const");
-    return detail::operand(address, count, detail::item_bytes<Item>(), CAPU_WRITE_DISCARD);
+    return detail::operand(address, count, detail::item_bytes<Item>(), CAPU_WRITE_REST_UNDEFINED);
 }
 
 template <typename Item> capu_operand updates(Item *address, std::size_t count) noexcept

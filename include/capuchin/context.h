@@ -5,11 +5,12 @@
  *
  * - Threads: one thread at a time calls into a context; the context does not lock. Contexts are
  *   independent of each other.
- * - INVALID: the context is NULL.
+ * - NULL stands for the thread's current context (capu_context_make_current). INVALID: there is
+ *   none.
  * - WRONG_ORDER: the call comes from inside a run function, or between capu_access_begin and
  *   capu_access_end. In between, only capu_flush, capu_report_get, capu_traffic_get,
  *   capu_tensor_query, capu_tensor_next and the functions that cannot fail are allowed.
- * - WRONG_PROCESS: the call comes from a child that was forked from the process that created the
+ * - WRONG_ORDER: the call comes from a child that was forked from the process that created the
  *   context. The context's threads and tensors do not exist there; functions that return no status
  *   leave their outputs untouched, and capu_context_destroy does nothing. The child may create a
  *   context of its own on host and sim; CUDA does not work after a fork.
@@ -231,8 +232,8 @@ static inline capu_config capu_config_init(void)
  * Owner: the caller, until capu_context_destroy. Thread: any.
  * Errors: INVALID (a field, a planner's name or an environment variable, or two that name the same
  * file, named in the text; or `context` is NULL), WRONG_STRUCT, OVER_BUDGET (the budget is below
- * one page or above the device), NO_ADDRESS_SPACE (the budget needs more pages than the machine has
- * mappings), NO_HOST_MEMORY, SYSTEM_LIMIT (there are no more threads or descriptors, or the host
+ * one page or above the device), NO_HOST_MEMORY, SYSTEM_LIMIT (the budget needs more pages than the
+ * machine has mappings, there are no more threads or descriptors, or the host
  * device's memory is larger than a file may be; training needs no more of them, except to write
  * files), NO_DEVICE, UNSUPPORTED (the CUDA plug-in does not fit the library), DEVICE_FAILED,
  * DEVICE_LOST, FILE_FAILED (a report, trace or plan file cannot be created or replaced, or the
@@ -242,23 +243,31 @@ CAPU_API capu_status capu_context_create(const capu_config *config, capu_context
 
 /*
  * Waits for all work, writes the remaining reports and traces, and frees everything that the
- * context holds. Every address, string and report from it becomes invalid. NULL is allowed. Works
+ * context holds. Every address, string and report from it becomes invalid. NULL does nothing. Works
  * after any failure. Does nothing in a child of the context's process. Call capu_flush first to
  * learn of file errors.
  */
 CAPU_API void capu_context_destroy(capu_context *context);
 
-/* The device's kind: "host", "sim" or "cuda" (also for "cuda:1"). A constant; "" if the context is
-   NULL. */
+/* Makes a context current on the calling thread, for calls with a NULL context; NULL makes none
+   current. It stays so until it is destroyed on this thread or another is made current; another
+   thread must not destroy it meanwhile. Thread: any. */
+CAPU_API void capu_context_make_current(capu_context *context);
+
+/* The calling thread's current context, or NULL. Thread: any. */
+CAPU_API capu_context *capu_context_current(void);
+
+/* The device's kind: "host", "sim" or "cuda" (also for "cuda:1"). A constant; "" if there is no
+   context. */
 CAPU_API const char *capu_context_device(const capu_context *context);
 
 /* The compute stream, for launches between capu_access_begin and capu_access_end. Owned by the
-   context, or by the caller if it came with the config. NULL if the context is NULL. */
+   context, or by the caller if it came with the config. NULL if there is no context. */
 CAPU_API capu_stream capu_context_stream(const capu_context *context);
 
 /* The config in use, with environment and defaults filled in; `device` names the one that was
-   opened, also for "auto". It and its strings belong to the context; `error` is NULL. NULL if the
-   context is NULL. */
+   opened, also for "auto". It and its strings belong to the context; `error` is NULL. NULL if there
+   is no context. */
 CAPU_API const capu_config *capu_context_config(const capu_context *context);
 
 /*
@@ -271,8 +280,9 @@ CAPU_API const char *capu_last_error(const capu_context *context);
 /*
  * For libraries on top of this one: makes `text`, which is copied and cut where it is too long, the
  * context's last error, as if a call of the context had failed. Nothing else changes: the context
- * stays usable. Returns `status`, so that a function can end with this call. Does nothing if the
- * context or the text is NULL, in a child of fork and in a run function. Thread: the context's.
+ * stays usable. Returns `status`, so that a function can end with this call. Does nothing if
+ * there is no context or the text is NULL, in a child of fork and in a run function. Thread: the
+ * context's.
  */
 CAPU_API capu_status capu_explain(capu_context *context, capu_status status, const char *text);
 

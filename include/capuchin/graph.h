@@ -123,7 +123,7 @@ CAPU_API capu_status capu_graph_launch(capu_graph *graph);
  * as many bytes, these bytes take the place of those that it had. Where it did so more than once,
  * the first of these uploads is meant. `from` is copied before the call returns. Does not wait.
  *
- * Errors: INVALID (NULL), WRONG_ORDER (the graph has nothing to launch), UNKNOWN_ADDRESS (the
+ * Errors: INVALID (NULL), WRONG_ORDER (the graph has nothing to launch), WRONG_ADDRESS (the
  * captured iteration does not upload so many bytes to there), DEVICE_FAILED, DEVICE_LOST.
  */
 CAPU_API capu_status capu_graph_upload(capu_graph *graph, void *to, const void *from, size_t bytes);

@@ -12,19 +12,20 @@
  *     }
  *
  * A call of gelu_forward now runs the body as an op of that name, on the thread's current context
- * (capuchin/drop_in.h). CAPU_WRAPPER does the same for a launcher that is defined elsewhere, under
- * another name:
+ * (capu_context_make_current). CAPU_WRAPPER does the same for a launcher that is defined elsewhere,
+ * under another name:
  *
  *     CAPU_WRAPPER(run_gelu, gelu_forward, (float *, out, writes), (const float *, in, reads),
  *                  (int, count, value));
  *
  * Both take up to 24 arguments, each as (type, name, role) or (type, name, role, count):
  *
- * - reads, writes, writes_cleared, writes_discard, updates, scratch: a pointer to device memory and
- * what the op does there, as for capu_reads() and the others in capuchin/op.h. Without a count, the
- * operand reaches from the pointer to the end of its tensor. A count says how many items of the
- * pointer's type it covers; it may use the other arguments: (float *, out, writes, rows * columns).
- * An operand that is NULL or has no items is left out, so optional arguments need no special case.
+ * - reads, writes, writes_rest_zero, writes_rest_undefined, updates, scratch: a pointer to device
+ * memory and what the op does there, as for capu_reads() and the others in capuchin/op.h. Without a
+ * count, the operand reaches from the pointer to the end of its tensor. A count says how many items
+ * of the pointer's type it covers; it may use the other arguments: (float *, out, writes, rows *
+ * columns). An operand that is NULL or has no items is left out, so optional arguments need no
+ * special case.
  * - value: anything else. It is copied. If it points to host memory, that may change only when
  * capu_op in capuchin/op.h says so.
  * - stream: the stream argument of a launcher for a GPU. The body gets the context's compute
@@ -46,7 +47,7 @@
  * `replay` function, use capu_run.
  *
  * For a launcher L, the macros define L_arguments, L_run and L_body. Works in C11 and in C++11; see
- * capuchin/capuchin.hpp for lambdas. Not part of capuchin/capuchin.h.
+ * capuchin/capuchin.hpp for lambdas.
  */
 #ifndef CAPU_INCLUDE_LAUNCHER_H
 #define CAPU_INCLUDE_LAUNCHER_H
@@ -103,8 +104,8 @@ struct capu_launch {
 enum capu_launcher_role {
     capu_role_is_reads,
     capu_role_is_writes,
-    capu_role_is_writes_cleared,
-    capu_role_is_writes_discard,
+    capu_role_is_writes_rest_zero,
+    capu_role_is_writes_rest_undefined,
     capu_role_is_updates,
     capu_role_is_scratch,
     capu_role_is_value,
@@ -191,16 +192,16 @@ static inline void capu_launch_writes(struct capu_launch *launch, void *address,
     capu_launch_add(launch, address, count, item_bytes, CAPU_WRITE);
 }
 
-static inline void capu_launch_writes_cleared(struct capu_launch *launch, void *address,
-                                              size_t count, size_t item_bytes)
+static inline void capu_launch_writes_rest_zero(struct capu_launch *launch, void *address,
+                                                size_t count, size_t item_bytes)
 {
-    capu_launch_add(launch, address, count, item_bytes, CAPU_WRITE_CLEARED);
+    capu_launch_add(launch, address, count, item_bytes, CAPU_WRITE_REST_ZERO);
 }
 
-static inline void capu_launch_writes_discard(struct capu_launch *launch, void *address,
-                                              size_t count, size_t item_bytes)
+static inline void capu_launch_writes_rest_undefined(struct capu_launch *launch, void *address,
+                                                     size_t count, size_t item_bytes)
 {
-    capu_launch_add(launch, address, count, item_bytes, CAPU_WRITE_DISCARD);
+    capu_launch_add(launch, address, count, item_bytes, CAPU_WRITE_REST_UNDEFINED);
 }
 
 static inline void capu_launch_updates(struct capu_launch *launch, void *address, size_t count,
@@ -233,7 +234,7 @@ static inline capu_status capu_launch_end(struct capu_launch *launch)
                  launch->index);
         launch->op.name = launch->name;
     }
-    return capu_drop_in_run(&launch->op);
+    return capu_run(NULL, &launch->op);
 }
 
 /* The prototype comes first, so that `static` in front of the macro applies to it. */
@@ -314,8 +315,8 @@ static inline capu_status capu_launch_end(struct capu_launch *launch)
 #define CAPU_LAUNCHER_CLASS_3(prefix_, known_, class_, ...) CAPU_LAUNCHER_JOIN(prefix_, class_)
 #define CAPU_LAUNCHER_CLASS_reads , OPERAND
 #define CAPU_LAUNCHER_CLASS_writes , OPERAND
-#define CAPU_LAUNCHER_CLASS_writes_cleared , OPERAND
-#define CAPU_LAUNCHER_CLASS_writes_discard , OPERAND
+#define CAPU_LAUNCHER_CLASS_writes_rest_zero , OPERAND
+#define CAPU_LAUNCHER_CLASS_writes_rest_undefined , OPERAND
 #define CAPU_LAUNCHER_CLASS_updates , OPERAND
 #define CAPU_LAUNCHER_CLASS_scratch , OPERAND
 #define CAPU_LAUNCHER_CLASS_value , VALUE

@@ -87,8 +87,8 @@ typedef struct capu_tensor_state {
  * Owner: the caller, until capu_free or the end of the context. Stream order: none. It may wait for
  * evictions when a small tensor needs a new page; in guided mode, an iteration that has left its
  * plan may first recompute what it still owes.
- * Errors: INVALID (`address` is NULL), ZERO_BYTES, TOO_LARGE, OVER_BUDGET (mode off; or no page can
- * be freed for a small tensor), NO_ADDRESS_SPACE, NO_HOST_MEMORY, HOST_OVER_BUDGET (nowhere to
+ * Errors: INVALID (`address` is NULL, or zero bytes), TOO_LARGE, OVER_BUDGET (mode off; or no page
+ * can be freed for a small tensor), SYSTEM_LIMIT, NO_HOST_MEMORY, HOST_OVER_BUDGET (nowhere to
  * evict to), DEVICE_FAILED, DEVICE_LOST.
  */
 CAPU_API capu_status capu_malloc(capu_context *context, size_t bytes, void **address);
@@ -101,8 +101,8 @@ CAPU_API capu_status capu_malloc(capu_context *context, size_t bytes, void **add
  * plan's use and waits for all work.
  *
  * Stream order: after the allocation's last use on the compute stream.
- * Errors: UNKNOWN_ADDRESS (not from this context, or not the start of an allocation),
- * ALREADY_FREED, NO_HOST_MEMORY, DEVICE_FAILED, DEVICE_LOST. After a failure nothing is freed.
+ * Errors: WRONG_ADDRESS (not from this context, not the start of an allocation, or already freed),
+ * NO_HOST_MEMORY, DEVICE_FAILED, DEVICE_LOST. After a failure nothing is freed.
  */
 CAPU_API capu_status capu_free(capu_context *context, void *address);
 
@@ -116,9 +116,9 @@ CAPU_API capu_status capu_free(capu_context *context, void *address);
  *
  * May wait for the compute stream and copy contents back to the device. In guided mode, splitting a
  * tensor of the plan makes the rest of the iteration passive, and so does freeing a split
- * allocation inside an iteration. Errors: ZERO_BYTES, UNKNOWN_ADDRESS, ALREADY_FREED, OUT_OF_RANGE
- * (the range crosses the end of a tensor), OVER_BUDGET (no room for shared pages),
- * HOST_OVER_BUDGET, NO_HOST_MEMORY, NO_ADDRESS_SPACE, DEVICE_FAILED, DEVICE_LOST. After a failure
+ * allocation inside an iteration. Errors: INVALID (zero bytes), WRONG_ADDRESS
+ * (also: the range crosses the end of a tensor), OVER_BUDGET (no room for shared pages),
+ * HOST_OVER_BUDGET, NO_HOST_MEMORY, SYSTEM_LIMIT, DEVICE_FAILED, DEVICE_LOST. After a failure
  * the tensor is not split.
  */
 CAPU_API capu_status capu_split(capu_context *context, void *address, size_t bytes);
@@ -167,8 +167,8 @@ CAPU_API void *capu_tensor_next(capu_context *context, const void *address);
  *   allocation must fit the budget beside its copy. Plans that contain the old one are not used
  *   again.
  *
- * Stream order: compute stream. Waits as capu_split does. Errors: INVALID (`address` is NULL),
- * ZERO_BYTES, UNKNOWN_ADDRESS (also inside an allocation), ALREADY_FREED, and those of capu_malloc,
+ * Stream order: compute stream. Waits as capu_split does. Errors: INVALID (`address` is NULL,
+ * or zero bytes), WRONG_ADDRESS (also inside an allocation), and those of capu_malloc,
  * capu_split, capu_copy and capu_free. After a failure the old allocation is as it was, and
  * *address is untouched.
  */
@@ -182,7 +182,7 @@ CAPU_API capu_status capu_realloc(capu_context *context, void *old, size_t bytes
  * has already discarded what the tensor holds, it is recomputed at once.
  *
  * Stream order: none; what is recomputed, compute stream. Errors: INVALID (a field is out of
- * range), WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED, NO_HOST_MEMORY, DEVICE_LOST; if the
+ * range), WRONG_STRUCT, WRONG_ADDRESS, NO_HOST_MEMORY, DEVICE_LOST; if the
  * contents must be recomputed, also those of capu_run, after which the description applies.
  * CONTENTS_LOST: too late, they are gone; write the tensor again. Between iterations that is not
  * reported here, but by what reads the tensor.
@@ -193,7 +193,7 @@ CAPU_API capu_status capu_tensor_describe(capu_context *context, const void *add
 /*
  * Stores the description and the present state of the tensor that contains `address` in *state.
  * The caller sets state->size. Does not wait and moves nothing.
- * Errors: INVALID (`state` is NULL), WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED.
+ * Errors: INVALID (`state` is NULL), WRONG_STRUCT, WRONG_ADDRESS.
  */
 CAPU_API capu_status capu_tensor_query(capu_context *context, const void *address,
                                        capu_tensor_state *state);
@@ -209,6 +209,12 @@ CAPU_API capu_status capu_tensor_query(capu_context *context, const void *addres
  */
 CAPU_API capu_status capu_zero(capu_context *context, void *address, size_t bytes);
 
+/* What an upload or a download may add; 0: nothing. */
+typedef enum capu_transfer_flag {
+    CAPU_TRANSFER_REST_UNDEFINED = 1, /* of capu_upload */
+    CAPU_TRANSFER_ASYNC = 2           /* of capu_download */
+} capu_transfer_flag;
+
 /*
  * Copies host bytes to device memory. The source is copied before the call returns and may be
  * overwritten at once. Allowed inside and outside an iteration. The range may cover several tensors
@@ -217,53 +223,42 @@ CAPU_API capu_status capu_zero(capu_context *context, void *address, size_t byte
  * iteration, the bytes of a whole tensor are kept until the next iteration has ended, if the host
  * budget allows, so that the upload is as replayable as an op.
  *
- * Stream order: compute stream. Errors: INVALID (an address is NULL), ZERO_BYTES, and those of
- * capu_run. If a range of several tensors fails, its first tensors may already be written.
- */
-CAPU_API capu_status capu_upload(capu_context *context, void *to, const void *from, size_t bytes);
-
-/*
- * Like capu_upload, for a range whose tensors hold nothing else that is needed: what it does not
- * cover of the tensors that it meets is undefined afterwards (in strict mode: filled with NaN). So
- * all of them count as written, and in guided mode the plan for a whole batch also serves a smaller
- * one, such as the last of an epoch. The bytes are kept as those of capu_upload if the range begins
- * where a tensor does.
+ * CAPU_TRANSFER_REST_UNDEFINED: nothing else in the tensors that the range meets is needed. What it
+ * does not cover of them is undefined afterwards (in strict mode: filled with NaN). So all of them
+ * count as written, and in guided mode the plan for a whole batch also serves a smaller one, such
+ * as the last of an epoch. The bytes are kept if the range begins where a tensor does.
  *
- * Stream order and errors: those of capu_upload. If a range of several tensors fails, its first
- * tensors may already be written.
+ * Stream order: compute stream. Errors: INVALID (an address is NULL, zero bytes, another
+ * flag), and those of capu_run. If a range of several tensors fails, its first tensors may
+ * already be written.
  */
-CAPU_API capu_status capu_upload_discard(capu_context *context, void *to, const void *from,
-                                         size_t bytes);
+CAPU_API capu_status capu_upload(capu_context *context, void *to, const void *from, size_t bytes,
+                                 uint32_t flags);
 
 /*
  * Copies device bytes to host memory and waits for them. A tensor that is evicted and has a valid
  * host copy is read from there and stays evicted. Allowed inside and outside an iteration. The
  * range may cover several tensors of one allocation. On the sim device the bytes read as zeros.
  *
- * Stream order: after all earlier work on the compute stream. Errors: INVALID (an address is NULL),
- * ZERO_BYTES, and those of capu_run; then `to` may be partly overwritten, and no copy into it is
- * running.
- */
-CAPU_API capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes);
-
-/*
- * Like capu_download, but does not wait for the copy: `to` belongs to the library until the compute
+ * CAPU_TRANSFER_ASYNC: does not wait for the copy. `to` belongs to the library until the compute
  * stream has finished what was enqueued there when the call returned. Wait for that by an event of
  * the caller's on capu_context_stream, on any thread, or with capu_synchronize. So several threads
  * that take turns in calling the library need not wait for each other's reads. On cuda `to` should
  * be pinned memory, since otherwise the device may make the call wait. The call still waits where
  * an op would, for memory.
  *
- * Stream order: compute stream. Errors: those of capu_download; then no copy into `to` is running.
+ * Stream order: after all earlier work on the compute stream. Errors: INVALID (an address is NULL,
+ * zero bytes, another flag), and those of capu_run; then `to` may be partly overwritten, and no
+ * copy into it is running.
  */
-CAPU_API capu_status capu_download_async(capu_context *context, void *to, const void *from,
-                                         size_t bytes);
+CAPU_API capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes,
+                                   uint32_t flags);
 
 /*
  * Copies device bytes to device memory of the same context. The ranges must not overlap; each lies
  * in one allocation and may cover several tensors.
- * Stream order: compute stream. Errors: INVALID (the ranges overlap, or an address is NULL),
- * ZERO_BYTES, and those of capu_run.
+ * Stream order: compute stream. Errors: INVALID (the ranges overlap, an address is NULL, or
+ * zero bytes), and those of capu_run.
  */
 CAPU_API capu_status capu_copy(capu_context *context, void *to, const void *from, size_t bytes);
 

@@ -20,27 +20,27 @@ extern "C" {
 
 /* What an op does to the bytes of one operand. */
 typedef enum capu_role {
-    CAPU_READ = 1,          /* reads, does not modify, not even to restore it before it ends: the
-                               tensor may be copied out meanwhile. What does that is an update */
-    CAPU_WRITE = 2,         /* overwrites the whole range; its old contents are not needed */
-    CAPU_WRITE_CLEARED = 3, /* writes part of the range, and the rest must read as zero: the runtime
-                               clears the range before the op and before its replays. A replay with
-                               `replay` leaves always-resident tensors that the op updates as they
-                               are */
-    CAPU_UPDATE = 4,        /* reads, then modifies in place */
-    CAPU_SCRATCH = 5,       /* undefined before and after */
-    CAPU_WRITE_DISCARD = 6  /* writes some of the range, and nothing else of the tensors that it
-                               meets is needed any more: what the op does not write is undefined
-                               after it. Counts as writing all of those tensors, whichever range is
-                               named, so a plan also serves the smaller last batch of an epoch */
+    CAPU_READ = 1,            /* reads, does not modify, not even to restore it before it ends: the
+                                 tensor may be copied out meanwhile. What does that is an update */
+    CAPU_WRITE = 2,           /* overwrites the whole range; its old contents are not needed */
+    CAPU_WRITE_REST_ZERO = 3, /* writes part of the range, and the rest must read as zero: the
+                                 runtime clears the range before the op and before its replays. A
+                                 replay with `replay` leaves always-resident tensors that the op
+                                 updates as they are */
+    CAPU_UPDATE = 4,          /* reads, then modifies in place */
+    CAPU_SCRATCH = 5,         /* undefined before and after */
+    /* Writes some of the range, and nothing else of the tensors that it meets is needed any more:
+       what the op does not write is undefined after it. Counts as writing all of those tensors,
+       whichever range is named, so a plan also serves the smaller last batch of an epoch */
+    CAPU_WRITE_REST_UNDEFINED = 6
 } capu_role;
 
 /*
  * One operand. `address` may be inside a tensor. `bytes` 0 means from `address` to the end of its
  * tensor. A range may cover several tensors split from one allocation; it then names each of them.
- * Writing part of a tensor counts as an update of it, except with CAPU_WRITE_DISCARD. Operands that
- * name the same tensor are merged: two reads are a read, two writes are a write, a read and a write
- * are an update.
+ * Writing part of a tensor counts as an update of it, except with CAPU_WRITE_REST_UNDEFINED.
+ * Operands that name the same tensor are merged: two reads are a read, two writes are a write, a
+ * read and a write are an update.
  */
 typedef struct capu_operand {
     const void *address;
@@ -113,11 +113,11 @@ typedef struct capu_op {
  * Stream order: compute stream.
  * Errors after which the op has not run and nothing is lost: INVALID (no name, no `run`, a count
  * without an array, more than CAPU_OPERAND_COUNT_MAX operands, an unknown role or flag),
- * WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED, OUT_OF_RANGE, UNDEFINED_READ (it reads or updates a
- * tensor without contents), CONTENTS_LOST (guided mode: the plan discarded what it reads, the
- * iteration left the plan, and the contents cannot be recomputed), OVER_BUDGET (its operands alone
- * exceed the budget; the text says by how much), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to
- * evict to), NO_ADDRESS_SPACE, DEVICE_FAILED.
+ * WRONG_STRUCT, WRONG_ADDRESS, UNDEFINED_READ (it reads or updates a tensor without contents),
+ * CONTENTS_LOST (guided mode: the plan discarded what it reads, the iteration left the plan, and the
+ * contents cannot be recomputed), OVER_BUDGET (its operands alone exceed the budget; the text says
+ * by how much), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to evict to), SYSTEM_LIMIT,
+ * DEVICE_FAILED.
  * In strict mode on host a replayable op runs twice.
  * Other errors: INVALID in strict mode on host (the op has run and did to an operand what its role
  * does not say, or is not replayable); OP_FAILED, DEVICE_LOST (the context is no longer usable; in
@@ -198,14 +198,14 @@ static inline capu_operand capu_writes(const void *address)
     return capu_operand_of(address, 0, CAPU_WRITE);
 }
 
-static inline capu_operand capu_writes_cleared(const void *address)
+static inline capu_operand capu_writes_rest_zero(const void *address)
 {
-    return capu_operand_of(address, 0, CAPU_WRITE_CLEARED);
+    return capu_operand_of(address, 0, CAPU_WRITE_REST_ZERO);
 }
 
-static inline capu_operand capu_writes_discard(const void *address)
+static inline capu_operand capu_writes_rest_undefined(const void *address)
 {
-    return capu_operand_of(address, 0, CAPU_WRITE_DISCARD);
+    return capu_operand_of(address, 0, CAPU_WRITE_REST_UNDEFINED);
 }
 
 static inline capu_operand capu_updates(const void *address)

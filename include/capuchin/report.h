@@ -224,7 +224,7 @@ CAPU_API capu_status capu_traffic_get(capu_context *context, capu_traffic *traff
  * Device bytes in use now, the most device bytes in use since the context was created (both count
  * against the budget), and the bytes of pinned host memory taken for evicted tensors, which count
  * against the host budget and are kept until the context is destroyed. Any pointer may be NULL.
- * Does nothing if the context is NULL.
+ * Does nothing if there is no context.
  */
 CAPU_API void capu_memory_usage(const capu_context *context, uint64_t *held_bytes,
                                 uint64_t *peak_bytes, uint64_t *host_bytes);

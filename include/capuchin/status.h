@@ -20,36 +20,30 @@ extern "C" {
 #endif
 
 /* X(name, value, text). One list generates the enum, the names and the texts. */
-#define CAPU_STATUS_LIST(X)                                                            \
-    X(OK, 0, "success")                                                                \
-    /* The caller's mistake: fix the call. Nothing was changed. */                     \
-    X(INVALID, -1, "invalid argument")                                                 \
-    X(WRONG_STRUCT, -2, "a struct of another size, or newer than the library")         \
-    X(UNKNOWN_ADDRESS, -3, "not an address of this context")                           \
-    X(ALREADY_FREED, -4, "already freed")                                              \
-    X(OUT_OF_RANGE, -5, "reaches past the end of an allocation")                       \
-    X(ZERO_BYTES, -6, "zero bytes")                                                    \
-    X(TOO_LARGE, -7, "a size that cannot be represented")                              \
-    X(WRONG_ORDER, -8, "called out of order")                                          \
-    X(UNDEFINED_READ, -9, "read before it was written")                                \
-    X(UNSUPPORTED, -10, "not supported")                                               \
-    X(CONTENTS_LOST, -11, "discarded by a plan that is no longer followed")            \
-    X(WRONG_PROCESS, -12, "called in a child of the process that created the context") \
-    /* Memory is short now: free something or raise the limit, then retry. */          \
-    X(OVER_BUDGET, -20, "does not fit the budget")                                     \
-    X(NO_HOST_MEMORY, -21, "host memory is full")                                      \
-    X(HOST_OVER_BUDGET, -22, "does not fit the host budget")                           \
-    X(NO_ADDRESS_SPACE, -23, "the address space or the number of mappings is used up") \
-    X(SYSTEM_LIMIT, -24, "no more threads or descriptors, or no file that large")      \
-    /* The device. */                                                                  \
-    X(NO_DEVICE, -40, "no such device on this machine")                                \
-    X(DEVICE_FAILED, -41, "a device call failed; the context is still usable")         \
-    X(DEVICE_LOST, -42, "the device failed: destroy the context")                      \
-    X(OP_FAILED, -43, "an op failed while running: destroy the context")               \
-    X(NOT_READY, -44, "not finished yet")                                              \
-    /* Files. */                                                                       \
-    X(FILE_FAILED, -60, "a file could not be read or written")                         \
-    X(BAD_FILE, -61, "a file has the wrong contents")
+#define CAPU_STATUS_LIST(X)                                                                        \
+    X(OK, 0, "success")                                                                            \
+    /* The caller's mistake: fix the call. Nothing was changed. */                                 \
+    X(INVALID, -1, "invalid argument")                                                             \
+    X(WRONG_STRUCT, -2, "a struct of another size, or newer than the library")                     \
+    X(WRONG_ADDRESS, -3, "not an address in an allocation of this context, or past its end")       \
+    X(TOO_LARGE, -4, "a size that cannot be represented")                                          \
+    X(WRONG_ORDER, -5, "called out of order, or in a child of the process")                        \
+    X(UNDEFINED_READ, -6, "read before it was written")                                            \
+    X(UNSUPPORTED, -7, "not supported")                                                            \
+    X(CONTENTS_LOST, -8, "discarded by a plan that is no longer followed")                         \
+    /* Memory is short now: free something or raise the limit, then retry. */                      \
+    X(OVER_BUDGET, -20, "does not fit the budget")                                                 \
+    X(NO_HOST_MEMORY, -21, "host memory is full")                                                  \
+    X(HOST_OVER_BUDGET, -22, "does not fit the host budget")                                       \
+    X(SYSTEM_LIMIT, -23, "no more addresses, mappings, threads or descriptors, or file too large") \
+    /* The device. */                                                                              \
+    X(NO_DEVICE, -40, "no such device on this machine")                                            \
+    X(DEVICE_FAILED, -41, "a device call failed; the context is still usable")                     \
+    X(DEVICE_LOST, -42, "the device failed: destroy the context")                                  \
+    X(OP_FAILED, -43, "an op failed while running: destroy the context")                           \
+    X(NOT_READY, -44, "not finished yet")                                                          \
+    /* Files. */                                                                                   \
+    X(FILE_FAILED, -60, "a file could not be read or written, or has the wrong contents")
 
 #define CAPU_STATUS_ENUMERATOR(name, value, text) CAPU_##name = value,
 typedef enum capu_status { CAPU_STATUS_LIST(CAPU_STATUS_ENUMERATOR) } capu_status;

@@ -1,4 +1,11 @@
-/* The library's version. The soname is the major number. */
+/*
+ * The library's version, and what it promises.
+ *
+ * From 1.0 on, programs that were built with one version run with all later ones of the same major
+ * number: functions and statuses stay, and structs, which begin with their size, only grow. The
+ * soname has that number (libcapuchin.so.1). Until then every minor version may change anything,
+ * so the soname has both numbers (libcapuchin.so.0.1). A patch never changes the interface.
+ */
 #ifndef CAPU_INCLUDE_VERSION_H
 #define CAPU_INCLUDE_VERSION_H
 

@@ -34,7 +34,7 @@ static capu_status note_parameter(struct cubin_kernel *kernel, struct bytes reco
     size_t old_capacity = kernel->parameter_capacity;
 
     if (index >= PARAMETERS_MOST) {
-        return error_text_set(problem, CAPU_BAD_FILE, "the parameters of %s are damaged",
+        return error_text_set(problem, CAPU_FILE_FAILED, "the parameters of %s are damaged",
                               kernel->name);
     }
     if (!array_reserve(&kernel->parameters, &kernel->parameter_capacity, index + 1,
@@ -70,8 +70,8 @@ static capu_status read_info(struct cubin_kernel *kernel, struct bytes info,
             continue;
         }
         if (!bytes_have(info, at, value)) {
-            return error_text_set(problem, CAPU_BAD_FILE, "the information about %s is cut short",
-                                  kernel->name);
+            return error_text_set(problem, CAPU_FILE_FAILED,
+                                  "the information about %s is cut short", kernel->name);
         }
         if ((attribute == INFO_PARAMETER || is_wide) && value >= INFO_PARAMETER_SIZE) {
             capu_status status =
@@ -186,7 +186,7 @@ capu_status cubin_read(struct bytes bytes, struct cubin *cubin, struct error_tex
         return status;
     }
     if (elf.machine != ELF_FILE_CUDA) {
-        return error_text_set(problem, CAPU_BAD_FILE, "an ELF file that is not a cubin");
+        return error_text_set(problem, CAPU_FILE_FAILED, "an ELF file that is not a cubin");
     }
     cubin->is_relocatable = elf.type == ELF_FILE_RELOCATABLE;
     status = read_sections(cubin, &elf, problem);
@@ -288,7 +288,7 @@ static capu_status read_host_file(struct binary *binary, const struct elf_file *
         capu_status status;
 
         if (!elf_file_section(elf, i, &section)) {
-            error_text_set(&binary->problem, CAPU_BAD_FILE,
+            error_text_set(&binary->problem, CAPU_FILE_FAILED,
                            "section %" PRIu32 " is damaged, or the file is cut short", i);
             binary->is_cut = true;
             continue;
@@ -333,7 +333,7 @@ static capu_status read_any(struct binary *binary, struct bytes bytes, struct er
         if (bytes.count > 0 && is_ptx(bytes)) {
             return read_lone(binary, bytes, IMAGE_PTX, problem);
         }
-        return error_text_set(problem, CAPU_BAD_FILE,
+        return error_text_set(problem, CAPU_FILE_FAILED,
                               "not a program, library, fat binary, cubin or PTX text");
     }
     status = elf_file_open(bytes, &elf, problem);
@@ -377,7 +377,7 @@ capu_status binary_read(const char *path, struct binary *binary, struct error_te
         goto close_file;
     }
     if (stat.st_size == 0) {
-        status = error_text_set(problem, CAPU_BAD_FILE, "the file is empty");
+        status = error_text_set(problem, CAPU_FILE_FAILED, "the file is empty");
         goto close_file;
     }
     mapped = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, file, 0);

@@ -39,7 +39,7 @@ struct cubin {
 };
 
 /* Copies what it keeps; the bytes are not needed afterwards. On failure *cubin is empty. Errors:
- * BAD_FILE, NO_HOST_MEMORY. */
+ * FILE_FAILED, NO_HOST_MEMORY. */
 capu_status cubin_read(struct bytes bytes, struct cubin *cubin, struct error_text *problem);
 void cubin_finish(struct cubin *cubin);
 
@@ -73,7 +73,7 @@ struct binary {
 /*
  * Reads a file. On failure *binary is empty, and `problem` says why, without the file's name.
  *
- * Errors: FILE_FAILED: it cannot be read; BAD_FILE: it is no kind of file that can hold device
+ * Errors: FILE_FAILED: it cannot be read, or is no kind of file that can hold device
  * code; UNSUPPORTED: an archive; NO_HOST_MEMORY.
  */
 capu_status binary_read(const char *path, struct binary *binary, struct error_text *problem);

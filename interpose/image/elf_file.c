@@ -49,7 +49,7 @@ static bool contents_of(const struct elf_file *elf, uint64_t header, struct byte
 static capu_status say_cut(const struct elf_file *elf, struct error_text *problem)
 {
     return error_text_set(
-        problem, CAPU_BAD_FILE,
+        problem, CAPU_FILE_FAILED,
         "the ELF file is cut short, or damaged: it has %zu bytes, and its section "
         "headers begin at byte %" PRIu64,
         elf->bytes.count, elf->sections_offset);
@@ -61,13 +61,13 @@ capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct error
 
     *elf = (struct elf_file){.bytes = bytes};
     if (!elf_file_is_one(bytes)) {
-        return error_text_set(problem, CAPU_BAD_FILE, "not an ELF file");
+        return error_text_set(problem, CAPU_FILE_FAILED, "not an ELF file");
     }
     if (bytes.count < sizeof(Elf64_Ehdr)) {
-        return error_text_set(problem, CAPU_BAD_FILE, "the ELF file is cut short");
+        return error_text_set(problem, CAPU_FILE_FAILED, "the ELF file is cut short");
     }
     if (bytes.data[EI_CLASS] != ELFCLASS64 || bytes.data[EI_DATA] != ELFDATA2LSB) {
-        return error_text_set(problem, CAPU_BAD_FILE, "not a 64-bit little-endian ELF file");
+        return error_text_set(problem, CAPU_FILE_FAILED, "not a 64-bit little-endian ELF file");
     }
     elf->type = (unsigned)FIELD(bytes, 0, Elf64_Ehdr, e_type);
     elf->machine = (unsigned)FIELD(bytes, 0, Elf64_Ehdr, e_machine);
@@ -75,10 +75,11 @@ capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct error
     elf->section_count = (uint32_t)FIELD(bytes, 0, Elf64_Ehdr, e_shnum);
     names = FIELD(bytes, 0, Elf64_Ehdr, e_shstrndx);
     if (elf->sections_offset == 0) {
-        return error_text_set(problem, CAPU_BAD_FILE, "the ELF file has no section headers");
+        return error_text_set(problem, CAPU_FILE_FAILED, "the ELF file has no section headers");
     }
     if (FIELD(bytes, 0, Elf64_Ehdr, e_shentsize) != sizeof(Elf64_Shdr)) {
-        return error_text_set(problem, CAPU_BAD_FILE, "the ELF file's section headers are damaged");
+        return error_text_set(problem, CAPU_FILE_FAILED,
+                              "the ELF file's section headers are damaged");
     }
     if (!bytes_have(bytes, elf->sections_offset, sizeof(Elf64_Shdr))) {
         return say_cut(elf, problem);
@@ -96,7 +97,8 @@ capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct error
     }
     if (names >= elf->section_count ||
         !contents_of(elf, header_of(elf, (uint32_t)names), &elf->names)) {
-        return error_text_set(problem, CAPU_BAD_FILE, "the ELF file's section headers are damaged");
+        return error_text_set(problem, CAPU_FILE_FAILED,
+                              "the ELF file's section headers are damaged");
     }
     return CAPU_OK;
 }

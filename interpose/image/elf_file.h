@@ -32,7 +32,7 @@ struct elf_section {
 /* Whether the bytes begin like an ELF file of any kind. */
 bool elf_file_is_one(struct bytes bytes);
 
-/* Errors: BAD_FILE, with the reason in `problem`. */
+/* Errors: FILE_FAILED, with the reason in `problem`. */
 capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct error_text *problem);
 
 /* Section `index`. False: its header or its contents lie outside the file. */

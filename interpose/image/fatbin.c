@@ -81,7 +81,7 @@ static capu_status begin_fatbin(struct fatbin_reader *reader, struct error_text 
     }
     if (!bytes_have(bytes, reader->offset, HEADER_BYTES) ||
         bytes_u32(bytes, reader->offset) != MAGIC) {
-        return error_text_set(problem, CAPU_BAD_FILE,
+        return error_text_set(problem, CAPU_FILE_FAILED,
                               "no fat binary where one should begin, at byte %" PRIu64,
                               reader->offset);
     }
@@ -89,7 +89,7 @@ static capu_status begin_fatbin(struct fatbin_reader *reader, struct error_text 
     count = bytes_u64(bytes, reader->offset + 8);
     if (header < HEADER_BYTES || !bytes_have(bytes, reader->offset, header) ||
         !bytes_have(bytes, reader->offset + header, count)) {
-        return error_text_set(problem, CAPU_BAD_FILE,
+        return error_text_set(problem, CAPU_FILE_FAILED,
                               "the fat binary at byte %" PRIu64 " is cut short", reader->offset);
     }
     reader->offset += header;
@@ -145,7 +145,7 @@ capu_status fatbin_next(struct fatbin_reader *reader, struct image *image,
     return CAPU_OK;
 
 cut_short:
-    return error_text_set(problem, CAPU_BAD_FILE, "the image at byte %" PRIu64 " is cut short",
+    return error_text_set(problem, CAPU_FILE_FAILED, "the image at byte %" PRIu64 " is cut short",
                           reader->offset);
 }
 
@@ -162,7 +162,7 @@ static capu_status unpack_lz4(struct bytes packed, unsigned char *out, size_t co
     if (packed.count > INT_MAX || count > INT_MAX ||
         LZ4_decompress_safe((const char *)packed.data, (char *)out, (int)packed.count,
                             (int)count) != (int)count) {
-        return error_text_set(problem, CAPU_BAD_FILE, "damaged (lz4)");
+        return error_text_set(problem, CAPU_FILE_FAILED, "damaged (lz4)");
     }
     return CAPU_OK;
 #else
@@ -181,7 +181,7 @@ static capu_status unpack_zstd(struct bytes packed, unsigned char *out, size_t c
 {
 #ifdef INTERPOSE_ZSTD
     if (ZSTD_decompress(out, count, packed.data, packed.count) != count) {
-        return error_text_set(problem, CAPU_BAD_FILE, "damaged (zstd)");
+        return error_text_set(problem, CAPU_FILE_FAILED, "damaged (zstd)");
     }
     return CAPU_OK;
 #else
@@ -202,7 +202,7 @@ static capu_status unpack(struct bytes packed, enum packing packing, uint64_t co
     capu_status status = CAPU_OK;
 
     if (count > UNPACK_MOST_BYTES || (packing == PACKING_NONE && count > packed.count)) {
-        return error_text_set(problem, CAPU_BAD_FILE, "its size is damaged");
+        return error_text_set(problem, CAPU_FILE_FAILED, "its size is damaged");
     }
     unpacked = malloc((size_t)count + 1);
     if (unpacked == NULL) {

@@ -40,14 +40,14 @@ struct fatbin_reader {
 /* Whether the bytes begin with a fat binary. */
 bool fatbin_is_one(struct bytes bytes);
 
-/* The next image; its fat binary is number count - 1. NOT_READY: there are no more. BAD_FILE: what
-   follows cannot be read, `problem` says why and where; nothing can be read after that. */
+/* The next image; its fat binary is number count - 1. NOT_READY: there are no more. FILE_FAILED:
+   what follows cannot be read, `problem` says why and where; nothing can be read after that. */
 capu_status fatbin_next(struct fatbin_reader *reader, struct image *image,
                         struct error_text *problem);
 
 /* The unpacked contents of an image, terminated by a 0 that does not count. The caller frees
-   *out. On failure *out is unchanged. Errors: BAD_FILE; UNSUPPORTED: built without the library that
-   is needed, `problem` names the package; NO_HOST_MEMORY. */
+   *out. On failure *out is unchanged. Errors: FILE_FAILED; UNSUPPORTED: built without the library
+   that is needed, `problem` names the package; NO_HOST_MEMORY. */
 capu_status fatbin_unpack(const struct image *image, unsigned char **out, size_t *count,
                           struct error_text *problem);
 

@@ -140,8 +140,8 @@ struct ptx_module {
 /*
  * Parses a module. On failure *module is empty.
  *
- * Errors: BAD_FILE: not PTX, or cut short, with the line in `problem`; UNSUPPORTED: addresses of 32
- * bits; NO_HOST_MEMORY.
+ * Errors: FILE_FAILED: not PTX, or cut short, with the line in `problem`; UNSUPPORTED: addresses of
+ * 32 bits; NO_HOST_MEMORY.
  */
 capu_status ptx_parse(const char *text, size_t count, struct ptx_module *module,
                       struct error_text *problem);

@@ -12,8 +12,8 @@
 bool parser_fail(struct parser *parser, const char *what)
 {
     if (parser->failure == CAPU_OK) {
-        parser->failure =
-            error_text_set(parser->problem, CAPU_BAD_FILE, "line %u: %s", parser->lex.line, what);
+        parser->failure = error_text_set(parser->problem, CAPU_FILE_FAILED, "line %u: %s",
+                                         parser->lex.line, what);
     }
     return false;
 }

@@ -45,7 +45,7 @@ struct parser {
     uint32_t pending_label; /* whose statement comes next; PTX_NONE: none */
 };
 
-/* Ends the parse as BAD_FILE, with the line; false. */
+/* Ends the parse as FILE_FAILED, with the line; false. */
 bool parser_fail(struct parser *parser, const char *what);
 
 /* Adds a zeroed element to an array; NULL: no memory, and the parse has failed. */

@@ -47,7 +47,7 @@ void json_lines_finish(struct json_lines *lines)
 
 capu_status json_lines_refuse(struct json_lines *lines, const char *what)
 {
-    return error_text_set(lines->error, CAPU_BAD_FILE, "%s:%zu: %s", lines->file, lines->number,
+    return error_text_set(lines->error, CAPU_FILE_FAILED, "%s:%zu: %s", lines->file, lines->number,
                           what);
 }
 
@@ -59,12 +59,12 @@ capu_status json_lines_refuse_built(struct json_lines *lines, capu_status status
         inner = *lines->error;
     }
     error_text_set(lines->error, status, "%s:%zu: %.300s", lines->file, lines->number, inner.text);
-    return status == CAPU_INVALID ? CAPU_BAD_FILE : status;
+    return status == CAPU_INVALID ? CAPU_FILE_FAILED : status;
 }
 
 static capu_status refuse_field(struct json_lines *lines, const char *key, const char *what)
 {
-    return error_text_set(lines->error, CAPU_BAD_FILE, "%s:%zu: \"%s\" %s", lines->file,
+    return error_text_set(lines->error, CAPU_FILE_FAILED, "%s:%zu: \"%s\" %s", lines->file,
                           lines->number, key, what);
 }
 
@@ -118,7 +118,7 @@ static capu_status parse(struct json_lines *lines, const char *line, size_t leng
         return CAPU_NO_HOST_MEMORY;
     }
     if (lines->value == NULL) {
-        return error_text_set(lines->error, CAPU_BAD_FILE, "%s:%zu:%d: %s", lines->file,
+        return error_text_set(lines->error, CAPU_FILE_FAILED, "%s:%zu:%d: %s", lines->file,
                               lines->number, problem.column, problem.text);
     }
     if (!json_is_object(lines->value)) {
@@ -159,7 +159,7 @@ capu_status json_lines_each(struct json_lines *lines,
         status = status == CAPU_OK ? json_lines_next(lines, &more) : status;
     }
     return status == CAPU_OK && is_first
-               ? error_text_set(lines->error, CAPU_BAD_FILE, "%s: empty", lines->file)
+               ? error_text_set(lines->error, CAPU_FILE_FAILED, "%s: empty", lines->file)
                : status;
 }
 

@@ -44,15 +44,15 @@ void json_lines_init(struct json_lines *lines, const char *file, const char *dat
                      struct error_text *error);
 void json_lines_finish(struct json_lines *lines);
 
-/* The next line that is not blank; *more is false at the end. Errors: BAD_FILE, TOO_LARGE. */
+/* The next line that is not blank; *more is false at the end. Errors: FILE_FAILED, TOO_LARGE. */
 capu_status json_lines_next(struct json_lines *lines, bool *more);
 
-/* Has every line that is not blank read, in order. Errors: BAD_FILE, also if there is no such line;
-   TOO_LARGE; those of `read`, after which it ends. */
+/* Has every line that is not blank read, in order. Errors: FILE_FAILED, also if there is no such
+   line; TOO_LARGE; those of `read`, after which it ends. */
 capu_status json_lines_each(struct json_lines *lines,
                             capu_status (*read)(void *user, bool is_first), void *user);
 
-/* Reports BAD_FILE for the current line. */
+/* Reports FILE_FAILED for the current line. */
 capu_status json_lines_refuse(struct json_lines *lines, const char *what);
 /* The same with the message that a function of trace.h or plan.h left in the error text. Keeps
    `status` if it says that memory is short. */

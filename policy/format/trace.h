@@ -194,7 +194,7 @@ capu_status trace_write(const struct trace *trace, struct string_buffer *text,
  * The same lines, read back. `file` is a name for messages, which name file, line and
  * field. A text without an end line, as older versions wrote it, is accepted and sets may_be_cut.
  * On failure the trace is zeroed.
- * Errors: BAD_FILE, TOO_LARGE (a limit), FILE_FAILED, NO_HOST_MEMORY.
+ * Errors: FILE_FAILED, TOO_LARGE (a limit), NO_HOST_MEMORY.
  */
 capu_status trace_read(struct trace *trace, const char *file, const char *data, size_t length,
                        struct error_text *error);

@@ -16,18 +16,18 @@
 static const char call[] = "capu_budget_set";
 
 /* Usable between capu_access_begin and capu_access_end, too. */
-static capu_status check_call(capu_context *context)
+static capu_status check_call(capu_context **context)
 {
     capu_status status = context_usable(context);
 
     if (status != CAPU_OK) {
         return status;
     }
-    if (op_is_under_way(&context->op) && context->lanes.capture.is_open) {
-        return failure_set(&context->failure, CAPU_WRONG_ORDER, "%s while an iteration is captured",
-                           call);
+    if (op_is_under_way(&(*context)->op) && (*context)->lanes.capture.is_open) {
+        return failure_set(&(*context)->failure, CAPU_WRONG_ORDER,
+                           "%s while an iteration is captured", call);
     }
-    return op_is_under_way(&context->op) ? CAPU_OK : context_uncaptured(context, call);
+    return op_is_under_way(&(*context)->op) ? CAPU_OK : context_uncaptured(context, call);
 }
 
 /* Takes pages away from tensors, until so many are available. */
@@ -85,7 +85,7 @@ static capu_status check_new_budget(capu_context *context, uint64_t bytes)
 capu_status capu_budget_set(capu_context *context, uint64_t bytes)
 {
     struct record *record;
-    capu_status status = check_call(context);
+    capu_status status = check_call(&context);
 
     if (status != CAPU_OK) {
         return status;

@@ -17,21 +17,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-capu_status context_present(capu_context *context)
+/* The only state outside contexts: the one that this thread's calls without a context mean. */
+static _Thread_local capu_context *current;
+
+void capu_context_make_current(capu_context *context)
 {
-    if (context == NULL) {
+    current = context;
+}
+
+capu_context *capu_context_current(void)
+{
+    return current;
+}
+
+capu_status context_present(capu_context **context)
+{
+    if (*context == NULL) {
+        *context = current;
+    }
+    if (*context == NULL) {
         return CAPU_INVALID;
     }
-    if (fork_mark_is_in_child(&context->fork_mark)) {
-        return failure_set(&context->failure, CAPU_WRONG_PROCESS,
+    if (fork_mark_is_in_child(&(*context)->fork_mark)) {
+        return failure_set(&(*context)->failure, CAPU_WRONG_ORDER,
                            "the context belongs to process %ld, which was forked: its threads and "
                            "tensors do not exist here",
-                           (long)context->fork_mark.process);
+                           (long)(*context)->fork_mark.process);
     }
     return CAPU_OK;
 }
 
-capu_status context_usable(capu_context *context)
+capu_status context_usable(capu_context **context)
 {
     capu_status status = context_present(context);
 
@@ -43,11 +59,11 @@ capu_status context_usable(capu_context *context)
     if (device_is_in_run()) {
         return CAPU_WRONG_ORDER;
     }
-    if (context->failure.lost != CAPU_OK) {
-        return context->failure.lost;
+    if ((*context)->failure.lost != CAPU_OK) {
+        return (*context)->failure.lost;
     }
     /* Every call begins here, so this checks what the call before it has left behind. */
-    ASSERT_EXPENSIVE(op_is_under_way(&context->op) || context_is_valid(context));
+    ASSERT_EXPENSIVE(op_is_under_way(&(*context)->op) || context_is_valid(*context));
     return CAPU_OK;
 }
 
@@ -75,23 +91,23 @@ static capu_status check_captured(capu_context *context, const char *call)
                            : "the library sees neither the end of that capture nor its launches");
 }
 
-capu_status context_ready(capu_context *context, const char *call)
+capu_status context_ready(capu_context **context, const char *call)
 {
     capu_status status = context_usable(context);
 
-    if (status == CAPU_OK && op_is_under_way(&context->op)) {
-        return failure_set(&context->failure, CAPU_WRONG_ORDER,
+    if (status == CAPU_OK && op_is_under_way(&(*context)->op)) {
+        return failure_set(&(*context)->failure, CAPU_WRONG_ORDER,
                            "%s between capu_access_begin and capu_access_end", call);
     }
-    return status == CAPU_OK ? check_captured(context, call) : status;
+    return status == CAPU_OK ? check_captured(*context, call) : status;
 }
 
-capu_status context_uncaptured(capu_context *context, const char *call)
+capu_status context_uncaptured(capu_context **context, const char *call)
 {
     capu_status status = context_ready(context, call);
 
-    if (status == CAPU_OK && context->lanes.capture.is_open) {
-        return failure_set(&context->failure, CAPU_WRONG_ORDER,
+    if (status == CAPU_OK && (*context)->lanes.capture.is_open) {
+        return failure_set(&(*context)->failure, CAPU_WRONG_ORDER,
                            "%s while an iteration is captured: it would wait, or change what the "
                            "graph names; call it before capu_graph_begin or after capu_graph_end",
                            call);
@@ -107,7 +123,7 @@ void context_note_layout(capu_context *context, const struct tensor *tensor)
 
 capu_status capu_synchronize(capu_context *context)
 {
-    capu_status status = context_uncaptured(context, "capu_synchronize");
+    capu_status status = context_uncaptured(&context, "capu_synchronize");
 
     return status != CAPU_OK ? status : settle_work(context);
 }
@@ -115,7 +131,7 @@ capu_status capu_synchronize(capu_context *context)
 capu_status capu_flush(capu_context *context)
 {
     char text[ERROR_TEXT_BYTES / 2];
-    capu_status status = context_usable(context);
+    capu_status status = context_usable(&context);
 
     if (status != CAPU_OK) {
         return status;
@@ -485,8 +501,11 @@ void capu_context_destroy(capu_context *context)
 
     /* In a child there is nothing to release: threads, tensors and the device are the parent's, and
        its locks may be held forever. */
-    if (context_present(context) != CAPU_OK) {
+    if (context == NULL || context_present(&context) != CAPU_OK) {
         return;
+    }
+    if (context == current) {
+        current = NULL;
     }
     device = context->lanes.device;
     config = context->settings.config;
@@ -503,27 +522,31 @@ void capu_context_destroy(capu_context *context)
 
 const char *capu_context_device(const capu_context *context)
 {
+    context = context != NULL ? context : current;
     return context != NULL ? context->lanes.device->capabilities.name : "";
 }
 
 capu_stream capu_context_stream(const capu_context *context)
 {
+    context = context != NULL ? context : current;
     return context != NULL ? context->lanes.compute.stream : NULL;
 }
 
 const capu_config *capu_context_config(const capu_context *context)
 {
+    context = context != NULL ? context : current;
     return context != NULL ? &context->settings.config : NULL;
 }
 
 const char *capu_last_error(const capu_context *context)
 {
+    context = context != NULL ? context : current;
     return context != NULL ? context->failure.text : "no context";
 }
 
 capu_status capu_explain(capu_context *context, capu_status status, const char *text)
 {
-    if (text == NULL || context_present(context) != CAPU_OK || device_is_in_run()) {
+    if (text == NULL || context_present(&context) != CAPU_OK || device_is_in_run()) {
         return status;
     }
     return failure_set(&context->failure, status, "%s", text);

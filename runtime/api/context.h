@@ -13,20 +13,21 @@
 #include <stdbool.h>
 
 /* Every public call begins with this: OK, or the status of a lost context; INVALID without one,
-   WRONG_PROCESS in a child of its process, WRONG_ORDER in a run function. */
-capu_status context_usable(capu_context *context);
+   WRONG_ORDER in a child of its process and in a run function. *context NULL becomes the
+   thread's current context, here and in the three that follow. */
+capu_status context_usable(capu_context **context);
 
-/* INVALID without a context, WRONG_PROCESS in a child of its process: for calls that work even if
+/* INVALID without a context, WRONG_ORDER in a child of its process: for calls that work even if
    the context is lost. */
-capu_status context_present(capu_context *context);
+capu_status context_present(capu_context **context);
 
 /* As context_usable, and WRONG_ORDER between capu_access_begin and capu_access_end, and while the
    program captures the stream. */
-capu_status context_ready(capu_context *context, const char *call);
+capu_status context_ready(capu_context **context, const char *call);
 
 /* As context_ready, and WRONG_ORDER while an iteration is captured: the call would wait, or change
    what the graph names. */
-capu_status context_uncaptured(capu_context *context, const char *call);
+capu_status context_uncaptured(capu_context **context, const char *call);
 
 /* The layout of tensors changes: graphs that were captured before are stale. */
 void context_note_layout(capu_context *context, const struct tensor *tensor);

@@ -108,7 +108,7 @@ static capu_status keep_from_now_on(capu_context *context, struct tensor *tensor
 capu_status capu_tensor_describe(capu_context *context, const void *address,
                                  const capu_tensor_info *info)
 {
-    capu_status status = context_uncaptured(context, "capu_tensor_describe");
+    capu_status status = context_uncaptured(&context, "capu_tensor_describe");
     struct tensor *tensor;
     capu_tensor_info copy;
     const char *name = NULL;
@@ -167,7 +167,7 @@ bool describe_next(capu_context *context, struct describe_range *range, capu_ten
 {
     struct tensor *tensor = NULL;
 
-    if (range->address < range->end && context_usable(context) == CAPU_OK) {
+    if (range->address < range->end && context_usable(&context) == CAPU_OK) {
         tensor = tensors_find(&context->memory.tensors, (const void *)(uintptr_t)range->address);
     }
     if (tensor != NULL) {
@@ -179,7 +179,7 @@ bool describe_next(capu_context *context, struct describe_range *range, capu_ten
 
 capu_status capu_tensor_query(capu_context *context, const void *address, capu_tensor_state *state)
 {
-    capu_status status = context_usable(context);
+    capu_status status = context_usable(&context);
     struct tensor *tensor;
     capu_tensor_state now;
 
@@ -207,7 +207,7 @@ void *capu_tensor_next(capu_context *context, const void *address)
 {
     struct tensor *tensor;
 
-    if (context_usable(context) != CAPU_OK ||
+    if (context_usable(&context) != CAPU_OK ||
         lookup_tensor(&context->memory, address, "capu_tensor_next", &tensor) != CAPU_OK) {
         return NULL;
     }

@@ -233,7 +233,7 @@ static const char *find_obstacle(const capu_context *context)
 
 capu_status capu_graph_create(capu_context *context, capu_graph **graph)
 {
-    capu_status status = context_ready(context, "capu_graph_create");
+    capu_status status = context_ready(&context, "capu_graph_create");
     const char *obstacle;
     capu_graph *made;
 
@@ -266,7 +266,7 @@ capu_status capu_graph_create(capu_context *context, capu_graph **graph)
 
 void capu_graph_destroy(capu_graph *graph)
 {
-    if (graph == NULL || context_present(graph->context) != CAPU_OK) {
+    if (graph == NULL || context_present(&graph->context) != CAPU_OK) {
         return;
     }
     if (graph->context->lanes.capture.graph == graph) {
@@ -282,7 +282,7 @@ void capu_graph_destroy(capu_graph *graph)
 /* Every call on a graph begins with this. */
 static capu_status graph_ready(capu_graph *graph, const char *call)
 {
-    return graph != NULL ? context_ready(graph->context, call) : CAPU_INVALID;
+    return graph != NULL ? context_ready(&graph->context, call) : CAPU_INVALID;
 }
 
 /* Whether the iteration that begins can be captured, now that its plan has been chosen. */
@@ -547,7 +547,7 @@ capu_status capu_graph_upload(capu_graph *graph, void *to, const void *from, siz
     }
     upload = find_graph_upload(graph, to, bytes);
     if (upload == NULL) {
-        return failure_set(&context->failure, CAPU_UNKNOWN_ADDRESS,
+        return failure_set(&context->failure, CAPU_WRONG_ADDRESS,
                            "capu_graph_upload: the captured iteration does not upload %zu bytes to "
                            "%p",
                            bytes, to);

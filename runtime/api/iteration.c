@@ -165,7 +165,7 @@ capu_status iteration_open(capu_context *context, struct label_record *label, bo
 
 capu_status capu_iteration_begin(capu_context *context, const char *label)
 {
-    capu_status status = context_ready(context, "capu_iteration_begin");
+    capu_status status = context_ready(&context, "capu_iteration_begin");
     struct label_record *labelled;
 
     if (status == CAPU_OK) {
@@ -230,7 +230,7 @@ void iteration_cancel(capu_context *context)
 
 capu_status capu_iteration_end(capu_context *context)
 {
-    capu_status status = context_ready(context, "capu_iteration_end");
+    capu_status status = context_ready(&context, "capu_iteration_end");
 
     if (status != CAPU_OK) {
         return status;

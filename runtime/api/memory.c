@@ -117,7 +117,7 @@ static capu_status release_allocation(capu_context *context, struct allocation *
 
 capu_status capu_free(capu_context *context, void *address)
 {
-    capu_status status = context_uncaptured(context, "capu_free");
+    capu_status status = context_uncaptured(&context, "capu_free");
     struct allocation *allocation;
 
     if (status != CAPU_OK || address == NULL) {
@@ -336,7 +336,7 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
 {
     uint64_t page_bytes;
     struct allocation *allocation = NULL;
-    capu_status status = context_uncaptured(context, "capu_malloc");
+    capu_status status = context_uncaptured(&context, "capu_malloc");
     void *slot;
 
     if (status != CAPU_OK) {
@@ -348,7 +348,7 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
                            "capu_malloc: no place for the address");
     }
     if (bytes == 0) {
-        return failure_set(&context->failure, CAPU_ZERO_BYTES, "capu_malloc of zero bytes");
+        return failure_set(&context->failure, CAPU_INVALID, "capu_malloc of zero bytes");
     }
     if (bytes > INT64_MAX / 2) {
         return failure_set(&context->failure, CAPU_TOO_LARGE, "capu_malloc of %zu bytes", bytes);
@@ -541,7 +541,7 @@ static capu_status move_allocation(capu_context *context, struct allocation *old
 
 capu_status capu_realloc(capu_context *context, void *old, size_t bytes, void **address)
 {
-    capu_status status = context_uncaptured(context, "capu_realloc");
+    capu_status status = context_uncaptured(&context, "capu_realloc");
     struct allocation *allocation;
 
     if (status != CAPU_OK) {
@@ -555,7 +555,7 @@ capu_status capu_realloc(capu_context *context, void *old, size_t bytes, void **
         return capu_malloc(context, bytes, address);
     }
     if (bytes == 0) {
-        return failure_set(&context->failure, CAPU_ZERO_BYTES, "capu_realloc to zero bytes");
+        return failure_set(&context->failure, CAPU_INVALID, "capu_realloc to zero bytes");
     }
     status = lookup_allocation(&context->memory, old, "capu_realloc", &allocation);
     if (status != CAPU_OK) {

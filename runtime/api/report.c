@@ -27,7 +27,7 @@ enum unit { UNIT_count, UNIT_ns, UNIT_bytes };
 
 capu_status capu_report_get(capu_context *context, capu_report *report)
 {
-    capu_status status = context_usable(context);
+    capu_status status = context_usable(&context);
 
     if (status != CAPU_OK) {
         return status;
@@ -256,7 +256,7 @@ capu_status capu_report_print(const capu_report *report, FILE *file)
 
 capu_status capu_traffic_get(capu_context *context, capu_traffic *traffic)
 {
-    capu_status status = context_present(context);
+    capu_status status = context_present(&context);
 
     if (status != CAPU_OK) {
         return status;
@@ -277,6 +277,7 @@ void capu_memory_usage(const capu_context *context, uint64_t *held_bytes, uint64
 {
     uint64_t page_bytes;
 
+    context = context != NULL ? context : capu_context_current();
     if (context == NULL || fork_mark_is_in_child(&context->fork_mark)) {
         return;
     }
@@ -464,7 +465,7 @@ static void print_holders(capu_context *context, const struct holders *holders, 
 capu_status capu_memory_print(capu_context *context, FILE *file)
 {
     struct holders holders = {0};
-    capu_status status = context_present(context);
+    capu_status status = context_present(&context);
 
     if (status != CAPU_OK) {
         return status;

@@ -65,7 +65,7 @@ static void fill_in_op(struct op *op, const capu_op *from, enum call_kind kind)
 
 capu_status capu_run(capu_context *context, const capu_op *op)
 {
-    capu_status status = context_ready(context, "capu_run");
+    capu_status status = context_ready(&context, "capu_run");
     capu_op copy;
 
     if (status == CAPU_OK) {
@@ -80,7 +80,7 @@ capu_status capu_run(capu_context *context, const capu_op *op)
 
 capu_status capu_access_begin(capu_context *context, const capu_op *op)
 {
-    capu_status status = context_ready(context, "capu_access_begin");
+    capu_status status = context_ready(&context, "capu_access_begin");
     capu_op copy;
 
     if (status == CAPU_OK) {
@@ -103,7 +103,7 @@ capu_status capu_access_begin(capu_context *context, const capu_op *op)
 
 capu_status capu_access_end(capu_context *context)
 {
-    capu_status status = context_usable(context);
+    capu_status status = context_usable(&context);
 
     if (status != CAPU_OK) {
         return status;
@@ -117,7 +117,7 @@ capu_status capu_access_end(capu_context *context)
 
 capu_status capu_segment_begin(capu_context *context, const char *name)
 {
-    capu_status status = context_ready(context, "capu_segment_begin");
+    capu_status status = context_ready(&context, "capu_segment_begin");
     const char *interned;
 
     if (status != CAPU_OK) {
@@ -143,7 +143,7 @@ capu_status capu_segment_begin(capu_context *context, const char *name)
 
 capu_status capu_segment_end(capu_context *context)
 {
-    capu_status status = context_ready(context, "capu_segment_end");
+    capu_status status = context_ready(&context, "capu_segment_end");
 
     if (status != CAPU_OK) {
         return status;

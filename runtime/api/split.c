@@ -554,7 +554,7 @@ struct ranges_named {
 static capu_status fail_crossing(capu_context *context, const struct ranges_named *named,
                                  size_t index, const void *address, struct tensor *tensor)
 {
-    return failure_set(&context->failure, CAPU_OUT_OF_RANGE,
+    return failure_set(&context->failure, CAPU_WRONG_ADDRESS,
                        "%s: %zu bytes at %p cross the end of '%s'", named->call,
                        named->sizes[index], address, lookup_name(&context->memory, tensor));
 }
@@ -578,7 +578,7 @@ static capu_status check_ranges(capu_context *context, const struct ranges_named
     left = allocation->bytes - (uint64_t)(named->address - (unsigned char *)allocation->address);
     for (size_t i = 0; i < named->count; i++) {
         if (named->sizes[i] == 0) {
-            return failure_set(&context->failure, CAPU_ZERO_BYTES,
+            return failure_set(&context->failure, CAPU_INVALID,
                                "%s of zero bytes (size %zu of %zu)", named->call, i + 1,
                                named->count);
         }
@@ -623,7 +623,7 @@ static capu_status visit_ranges(capu_context *context, const struct ranges_named
 
 static capu_status split_ranges(capu_context *context, const struct ranges_named *named)
 {
-    capu_status status = context_uncaptured(context, named->call);
+    capu_status status = context_uncaptured(&context, named->call);
 
     if (status == CAPU_OK) {
         status = check_ranges(context, named);

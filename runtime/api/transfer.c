@@ -43,7 +43,7 @@ static capu_status check_range(capu_context *context, const char *call, const vo
     left = allocation->bytes -
            (uint64_t)((const unsigned char *)address - (unsigned char *)allocation->address);
     if (*bytes > left) {
-        return failure_set(&context->failure, CAPU_OUT_OF_RANGE,
+        return failure_set(&context->failure, CAPU_WRONG_ADDRESS,
                            "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of the "
                            "allocation",
                            call, (unsigned long long)*bytes, address,
@@ -150,7 +150,7 @@ static capu_status zero_part(capu_context *context, const struct part *part, voi
 
 capu_status capu_zero(capu_context *context, void *address, size_t bytes)
 {
-    capu_status status = context_ready(context, "capu_zero");
+    capu_status status = context_ready(&context, "capu_zero");
 
     return status != CAPU_OK ? status
                              : for_each_part(context, "capu_zero", address, bytes, zero_part, NULL);
@@ -191,8 +191,19 @@ static capu_status upload_part(capu_context *context, const struct part *part, v
                       &written, CAPU_WRITE, host);
 }
 
+/* Rejects flags other than the one that the call knows. */
+static capu_status check_flags(capu_context *context, const char *call, uint32_t flags,
+                               uint32_t known)
+{
+    if ((flags & ~known) == 0) {
+        return CAPU_OK;
+    }
+    return failure_set(&context->failure, CAPU_INVALID, "%s: flags 0x%x; of them it has no 0x%x",
+                       call, flags, flags & ~known);
+}
+
 /* The checks that uploads, downloads and copies share. */
-static capu_status check_transfer(capu_context *context, const char *call, const void *to,
+static capu_status check_transfer(capu_context **context, const char *call, const void *to,
                                   const void *from, size_t bytes)
 {
     capu_status status = context_ready(context, call);
@@ -201,35 +212,27 @@ static capu_status check_transfer(capu_context *context, const char *call, const
         return status;
     }
     if (bytes == 0) {
-        return failure_set(&context->failure, CAPU_ZERO_BYTES, "%s of zero bytes", call);
+        return failure_set(&(*context)->failure, CAPU_INVALID, "%s of zero bytes", call);
     }
     if (to == NULL || from == NULL) {
-        return failure_set(&context->failure, CAPU_INVALID, "%s: no address was given", call);
+        return failure_set(&(*context)->failure, CAPU_INVALID, "%s: no address was given", call);
     }
     return CAPU_OK;
 }
 
-static capu_status upload_range(capu_context *context, const char *call, void *to,
-                                struct upload *upload, size_t bytes)
+capu_status capu_upload(capu_context *context, void *to, const void *from, size_t bytes,
+                        uint32_t flags)
 {
-    capu_status status = check_transfer(context, call, to, upload->from, bytes);
+    struct upload upload = {.from = (void *)(uintptr_t)from,
+                            .discards = (flags & CAPU_TRANSFER_REST_UNDEFINED) != 0};
+    capu_status status = check_transfer(&context, "capu_upload", to, from, bytes);
 
-    return status != CAPU_OK ? status
-                             : for_each_part(context, call, to, bytes, upload_part, upload);
-}
-
-capu_status capu_upload(capu_context *context, void *to, const void *from, size_t bytes)
-{
-    struct upload whole = {.from = (void *)(uintptr_t)from};
-
-    return upload_range(context, "capu_upload", to, &whole, bytes);
-}
-
-capu_status capu_upload_discard(capu_context *context, void *to, const void *from, size_t bytes)
-{
-    struct upload part = {.from = (void *)(uintptr_t)from, .discards = true};
-
-    return upload_range(context, "capu_upload_discard", to, &part, bytes);
+    if (status == CAPU_OK) {
+        status = check_flags(context, "capu_upload", flags, CAPU_TRANSFER_REST_UNDEFINED);
+    }
+    return status != CAPU_OK
+               ? status
+               : for_each_part(context, "capu_upload", to, bytes, upload_part, &upload);
 }
 
 /* Whether the tensor can be read without bringing it back: all of it is evicted, and has a host
@@ -308,37 +311,29 @@ static capu_status download_part(capu_context *context, const struct part *part,
                       CAPU_READ, (struct host_side){.memory = to});
 }
 
-static capu_status start_download(capu_context *context, const char *name, void *to,
-                                  const void *from, size_t bytes)
+capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes,
+                          uint32_t flags)
 {
-    capu_status status = context_uncaptured(context, name);
+    capu_status status = context_uncaptured(&context, "capu_download");
 
     if (status == CAPU_OK) {
-        status = check_transfer(context, name, to, from, bytes);
+        status = check_transfer(&context, "capu_download", to, from, bytes);
+    }
+    if (status == CAPU_OK) {
+        status = check_flags(context, "capu_download", flags, CAPU_TRANSFER_ASYNC);
     }
     if (status != CAPU_OK) {
         return status;
     }
-    status = for_each_part(context, name, from, bytes, download_part, to);
+    status = for_each_part(context, "capu_download", from, bytes, download_part, to);
     if (status != CAPU_OK) {
         lanes_quiesce(
             &context->lanes,
             &context->lanes.compute); /* earlier parts may still write to the caller's memory */
+        return status;
     }
-    return status;
-}
-
-capu_status capu_download_async(capu_context *context, void *to, const void *from, size_t bytes)
-{
-    return start_download(context, "capu_download_async", to, from, bytes);
-}
-
-capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes)
-{
-    capu_status status = start_download(context, "capu_download", to, from, bytes);
-
-    return status != CAPU_OK
-               ? status
+    return (flags & CAPU_TRANSFER_ASYNC) != 0
+               ? CAPU_OK
                : failure_check(&context->failure, lane_synchronize(&context->lanes.compute),
                                "waiting for a download");
 }
@@ -352,7 +347,7 @@ capu_status capu_copy(capu_context *context, void *to, const void *from, size_t 
                         .is_replayable = true,
                         .operands = list,
                         .operand_count = 2};
-    capu_status status = check_transfer(context, "capu_copy", to, from, bytes);
+    capu_status status = check_transfer(&context, "capu_copy", to, from, bytes);
     uint64_t length = bytes;
     struct tensor *tensor;
 

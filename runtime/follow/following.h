@@ -46,7 +46,7 @@ struct following {
 /*
  * Pre: no iteration is open, and no guide is active. On failure no guide is active, and no contents
  * are lost. NOT_READY: a planned tensor no longer exists, or its addresses are in use; OVER_BUDGET,
- * HOST_OVER_BUDGET, NO_HOST_MEMORY, NO_ADDRESS_SPACE, DEVICE_FAILED.
+ * HOST_OVER_BUDGET, NO_HOST_MEMORY, SYSTEM_LIMIT, DEVICE_FAILED.
  */
 capu_status install_guide(struct following *following, struct plan_entry *entry);
 

@@ -95,7 +95,7 @@ static inline uint64_t valid_bytes(const capu_context *context, const capu_opera
     const struct tensor *tensor = tensors_find(&context->memory.tensors, begin);
     uint64_t room;
 
-    if (tensor == NULL || operand->role < CAPU_READ || operand->role > CAPU_WRITE_DISCARD ||
+    if (tensor == NULL || operand->role < CAPU_READ || operand->role > CAPU_WRITE_REST_UNDEFINED ||
         operand->reserved != 0) {
         return 0;
     }
@@ -107,7 +107,7 @@ static inline uint64_t valid_bytes(const capu_context *context, const capu_opera
     return operand->bytes == 0 ? room : operand->bytes <= room ? operand->bytes : 0;
 }
 
-/* Off mode without records: checks what a look-up finds out, and clears what write-cleared asks
+/* Off mode without records: checks what a look-up finds out, and clears what write-rest-zero asks
    for. Which contents are defined is not known. */
 static capu_status begin_untracked(capu_context *context, struct op *op)
 {
@@ -119,12 +119,12 @@ static capu_status begin_untracked(capu_context *context, struct op *op)
         if (valid_bytes(context, &call->operands[i]) == 0) {
             return operands_check(context, op);
         }
-        clears |= call->operands[i].role == CAPU_WRITE_CLEARED;
+        clears |= call->operands[i].role == CAPU_WRITE_REST_ZERO;
     }
     for (size_t i = 0; clears && i < call->operand_count && status == CAPU_OK; i++) {
         const capu_operand *operand = &call->operands[i];
 
-        if (operand->role == CAPU_WRITE_CLEARED) {
+        if (operand->role == CAPU_WRITE_REST_ZERO) {
             status =
                 device_fill(context->lanes.device, context->lanes.compute.stream,
                             (void *)(uintptr_t)operand->address, 0, valid_bytes(context, operand));

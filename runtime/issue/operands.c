@@ -30,7 +30,8 @@
    is an update. */
 static void merge_role(struct access *access, uint32_t role, bool is_whole)
 {
-    uint32_t merged = role == CAPU_WRITE_CLEARED || role == CAPU_WRITE_DISCARD ? CAPU_WRITE : role;
+    uint32_t merged =
+        role == CAPU_WRITE_REST_ZERO || role == CAPU_WRITE_REST_UNDEFINED ? CAPU_WRITE : role;
 
     if (role == CAPU_READ || role == CAPU_UPDATE) {
         access->is_read = true;
@@ -52,7 +53,7 @@ static capu_status add_piece(struct op *op, size_t operand, struct tensor *tenso
         return CAPU_NO_HOST_MEMORY;
     }
     merge_role(access, role, bytes == tensor->bytes);
-    op->clears = op->clears || role == CAPU_WRITE_CLEARED;
+    op->clears = op->clears || role == CAPU_WRITE_REST_ZERO;
     op->pieces[op->piece_count++] = (struct piece){
         .address = address,
         .bytes = bytes,
@@ -82,10 +83,11 @@ static capu_status resolve_operand(capu_context *context, struct op *op, size_t 
     uint64_t left = operand->bytes;
     struct tensor *tensor = tensors_find(&context->memory.tensors, at);
     struct tensor *first = tensor;
-    bool is_extended = operand->role == CAPU_WRITE_DISCARD;
+    bool is_extended = operand->role == CAPU_WRITE_REST_UNDEFINED;
     capu_status status;
 
-    if (operand->role < CAPU_READ || operand->role > CAPU_WRITE_DISCARD || operand->reserved != 0) {
+    if (operand->role < CAPU_READ || operand->role > CAPU_WRITE_REST_UNDEFINED ||
+        operand->reserved != 0) {
         return failure_set(
             &context->failure, CAPU_INVALID, "%s: %u is no role, or reserved %u is not 0",
             describe_operand(op, operand, what, sizeof(what)), operand->role, operand->reserved);
@@ -99,7 +101,7 @@ static capu_status resolve_operand(capu_context *context, struct op *op, size_t 
         uint64_t here;
 
         if (tensor == NULL) {
-            return failure_set(&context->failure, CAPU_OUT_OF_RANGE,
+            return failure_set(&context->failure, CAPU_WRONG_ADDRESS,
                                "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of "
                                "the allocation",
                                describe_operand(op, operand, what, sizeof(what)),
@@ -169,7 +171,7 @@ void operands_abort(capu_context *context, const struct op *op, bool has_written
 
         if (access->role != CAPU_READ &&
             (has_written || strict_has_poisoned(&context->strict, access) ||
-             piece_role(op, piece) == CAPU_WRITE_CLEARED)) {
+             piece_role(op, piece) == CAPU_WRITE_REST_ZERO)) {
             spoil_tensor(context, access);
         }
     }
@@ -179,7 +181,7 @@ void operands_abort(capu_context *context, const struct op *op, bool has_written
     }
 }
 
-/* Clears write-cleared operands. In strict mode other outputs are poisoned first. */
+/* Clears operands whose rest must be zero. In strict mode other outputs are poisoned first. */
 static capu_status prepare_pieces(capu_context *context, const struct op *op)
 {
     capu_status status = strict_poison_outputs(&context->strict, op);
@@ -190,7 +192,7 @@ static capu_status prepare_pieces(capu_context *context, const struct op *op)
     for (size_t i = 0; op->clears && i < op->piece_count && status == CAPU_OK; i++) {
         const struct piece *piece = &op->pieces[i];
 
-        if (piece_role(op, piece) == CAPU_WRITE_CLEARED) {
+        if (piece_role(op, piece) == CAPU_WRITE_REST_ZERO) {
             status = device_fill(context->lanes.device, context->lanes.compute.stream,
                                  piece->address, 0, piece->bytes);
         }
@@ -364,7 +366,7 @@ static bool is_cleared_again(const struct op *op, const struct piece *piece)
     bool is_left_alone = op->call.replay != NULL && access->role == CAPU_UPDATE &&
                          !tensor_is_managed(access->tensor);
 
-    return piece_role(op, piece) == CAPU_WRITE_CLEARED && !is_left_alone;
+    return piece_role(op, piece) == CAPU_WRITE_REST_ZERO && !is_left_alone;
 }
 
 /* Under a plan, only a copy out needs to know exactly where an untimed op ends. For everything else

@@ -85,7 +85,7 @@ enum op_stage {
 struct op {
     struct call call; /* the operands are the caller's until they are kept in `list` */
     enum op_stage stage;
-    bool clears; /* some piece is cleared: CAPU_WRITE_CLEARED */
+    bool clears; /* some piece is cleared: CAPU_WRITE_REST_ZERO */
     capu_operand *list;
     size_t list_capacity;
     const void *arguments; /* of CALL_RUN; in staging memory */

@@ -135,7 +135,7 @@ bool strict_is_poisoned(const struct strict *strict, const struct op *op, const 
 {
     uint32_t role = piece_role(op, piece);
 
-    return (role == CAPU_WRITE || role == CAPU_WRITE_DISCARD || role == CAPU_SCRATCH) &&
+    return (role == CAPU_WRITE || role == CAPU_WRITE_REST_UNDEFINED || role == CAPU_SCRATCH) &&
            strict_has_poisoned(strict, &op->accesses[piece->access]);
 }
 
@@ -178,7 +178,7 @@ capu_status strict_poison_again(struct strict *strict, const struct op *op, bool
             continue;
         }
         pattern = is_other ? poison_other(&pattern) : pattern;
-        if (piece_role(op, piece) == CAPU_WRITE_CLEARED) {
+        if (piece_role(op, piece) == CAPU_WRITE_REST_ZERO) {
             status = device_fill(strict->lanes->device, strict->lanes->compute.stream,
                                  piece->address, 0, piece->bytes);
         } else if (strict_is_poisoned(strict, op, piece)) {

@@ -176,7 +176,7 @@ struct tensor *strict_bystanders_read(const struct strict *strict, const struct 
  */
 
 /* Before the caller's own work of an op: waits for all work before it, and opens its operands. If
-   it fails, nothing is open. NO_HOST_MEMORY, NO_ADDRESS_SPACE, a lost context. */
+   it fails, nothing is open. NO_HOST_MEMORY, SYSTEM_LIMIT, a lost context. */
 capu_status strict_watch_begin(struct strict *strict, const struct op *op);
 
 /* After it, however it ended: waits for it, closes its operands, and notes what it did wrong. */

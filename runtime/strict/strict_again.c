@@ -116,7 +116,8 @@ static bool may_skip(const struct op *op, size_t access)
     for (size_t i = 0; i < op->piece_count; i++) {
         const struct piece *piece = &op->pieces[i];
 
-        may = may || (piece->access == access && piece_role(op, piece) == CAPU_WRITE_DISCARD);
+        may =
+            may || (piece->access == access && piece_role(op, piece) == CAPU_WRITE_REST_UNDEFINED);
     }
     return may;
 }

@@ -99,10 +99,10 @@ static capu_status fail_freed(struct memory *memory, const void *address, const 
 
     snprintf(text, sizeof(text), "%p", address); /* which is the name of a tensor without one */
     if (name == NULL || strcmp(name, text) == 0) {
-        return failure_set(memory->failure, CAPU_ALREADY_FREED, "%s: %s has been freed", what,
+        return failure_set(memory->failure, CAPU_WRONG_ADDRESS, "%s: %s has been freed", what,
                            text);
     }
-    return failure_set(memory->failure, CAPU_ALREADY_FREED, "%s: '%s' at %s has been freed", what,
+    return failure_set(memory->failure, CAPU_WRONG_ADDRESS, "%s: '%s' at %s has been freed", what,
                        name, text);
 }
 
@@ -117,9 +117,9 @@ capu_status lookup_tensor(struct memory *memory, const void *address, const char
         return fail_freed(memory, address, what);
     }
     if (address == NULL) {
-        return failure_set(memory->failure, CAPU_UNKNOWN_ADDRESS, "%s: the address is NULL", what);
+        return failure_set(memory->failure, CAPU_WRONG_ADDRESS, "%s: the address is NULL", what);
     }
-    return failure_set(memory->failure, CAPU_UNKNOWN_ADDRESS,
+    return failure_set(memory->failure, CAPU_WRONG_ADDRESS,
                        "%s: %p is in no tensor of this context", what, address);
 }
 
@@ -133,7 +133,7 @@ capu_status lookup_allocation(struct memory *memory, const void *address, const 
         return status;
     }
     if (tensor->allocation->address != address) {
-        return failure_set(memory->failure, CAPU_UNKNOWN_ADDRESS,
+        return failure_set(memory->failure, CAPU_WRONG_ADDRESS,
                            "%s: %p lies inside the allocation at %p", what, address,
                            tensor->allocation->address);
     }

@@ -66,12 +66,14 @@ void allocation_destroy(struct memory *memory, struct allocation *allocation, bo
  * messages and records.
  */
 
-/* The tensor at an address, or the error that fits: UNKNOWN_ADDRESS, ALREADY_FREED. */
+/* The tensor at an address. WRONG_ADDRESS: there is none, or it has been freed; the text says
+ * which.
+ */
 capu_status lookup_tensor(struct memory *memory, const void *address, const char *what,
                           struct tensor **tensor);
 
-/* The allocation that starts at an address, or the error that fits: the same, and UNKNOWN_ADDRESS
-   inside an allocation. */
+/* The allocation that starts at an address, or the error that fits: the same, also inside an
+   allocation. */
 capu_status lookup_allocation(struct memory *memory, const void *address, const char *what,
                               struct allocation **allocation);
 

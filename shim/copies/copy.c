@@ -144,9 +144,9 @@ static CUresult enqueue_inside(const struct stage *stage, const struct piece *pi
         return DRIVER_INVALID_VALUE;
     }
     floor_note(core_context(), &need, 1);
-    status = capu_download_async(core_context(), to, need.address, piece->bytes);
+    status = capu_download(core_context(), to, need.address, piece->bytes, CAPU_TRANSFER_ASYNC);
     while (status == CAPU_OVER_BUDGET && core_make_room()) {
-        status = capu_download_async(core_context(), to, need.address, piece->bytes);
+        status = capu_download(core_context(), to, need.address, piece->bytes, CAPU_TRANSFER_ASYNC);
     }
     return core_settle(core_result(status, "download"));
 }
@@ -320,7 +320,7 @@ static capu_status copy_once(const struct copy *copy, bool from_is_ours)
     const void *from = (const void *)(uintptr_t)copy->from;
 
     return from_is_ours ? capu_copy(core_context(), to, from, copy->bytes)
-                        : capu_upload(core_context(), to, from, copy->bytes);
+                        : capu_upload(core_context(), to, from, copy->bytes, 0);
 }
 
 static CUresult copy_by_library(const struct copy *copy, bool from_is_ours)

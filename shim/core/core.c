@@ -295,17 +295,13 @@ CUresult core_result(capu_status status, const char *what)
     case CAPU_OVER_BUDGET:
     case CAPU_NO_HOST_MEMORY:
     case CAPU_HOST_OVER_BUDGET:
-    case CAPU_NO_ADDRESS_SPACE:
     case CAPU_SYSTEM_LIMIT:
         return DRIVER_OUT_OF_MEMORY;
     case CAPU_DEVICE_LOST:
     case CAPU_OP_FAILED:
         return DRIVER_LAUNCH_FAILED;
     case CAPU_INVALID:
-    case CAPU_UNKNOWN_ADDRESS:
-    case CAPU_ALREADY_FREED:
-    case CAPU_OUT_OF_RANGE:
-    case CAPU_ZERO_BYTES:
+    case CAPU_WRONG_ADDRESS:
     case CAPU_TOO_LARGE:
         return DRIVER_INVALID_VALUE;
     default:

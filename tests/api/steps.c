@@ -135,7 +135,7 @@ void step_expect(struct rig *rig, const void *address, size_t bytes, unsigned ch
     unsigned char *copy = malloc(bytes);
 
     ck_assert_ptr_nonnull(copy);
-    RIG_OK(rig, capu_download(rig->context, copy, address, bytes));
+    RIG_OK(rig, capu_download(rig->context, copy, address, bytes, 0));
     for (size_t i = 0; i < bytes; i++) {
         if (copy[i] != value) { /* every Check assertion is a system call: avoid one per byte */
             ck_abort_msg("byte %zu is %u, not %u", i, copy[i], value);

@@ -106,7 +106,7 @@ START_TEST(ranges_are_aligned_and_disjoint)
         }
     }
     ck_assert_int_eq(device_range_reserve(device, (uint64_t)1 << 62, &untouched),
-                     CAPU_NO_ADDRESS_SPACE);
+                     CAPU_SYSTEM_LIMIT);
     ck_assert_ptr_eq(untouched, &device);
     for (int index = 15; index >= 0; index -= 2) {
         device_range_release(device, ranges[index], bytes);

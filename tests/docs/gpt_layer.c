@@ -110,7 +110,7 @@ static void forward(const struct layer *l)
                    capu_operand_of(q, FLOATS(2 * B * T * C), CAPU_READ), capu_writes(l->dscores)));
     /* Trap 3: the softmax writes the lower triangle, the next op reads the whole square. */
     check(CAPU_RUN(context, softmax_forward, &shape, capu_reads(l->dscores),
-                   capu_writes_cleared(l->scores)));
+                   capu_writes_rest_zero(l->scores)));
     check(CAPU_RUN(context, weigh_forward, &shape, capu_reads(l->scores),
                    capu_operand_of(v, FLOATS(B * T * C), CAPU_READ), capu_writes(l->mixed)));
     /* Trap 4: memory that is undefined before and after is scratch. */
@@ -177,13 +177,13 @@ static void train(const struct layer *l, float *tokens)
         check(capu_zero(context, l->g.norm, FLOATS(2 * C + 12 * C * C)));
         for (int micro = 0; micro < MICRO_STEPS; micro++) {
             /* Trap 8: the source is copied, so the loader may fill it again at once. */
-            check(capu_upload(context, l->x, tokens, FLOATS(B * T * C)));
+            check(capu_upload(context, l->x, tokens, FLOATS(B * T * C), 0));
             forward(l);
             backward(l);
         }
         optimise(l);
         /* Trap 10: a host read waits for what it reads. */
-        check(capu_download(context, &loss, l->loss, sizeof(loss)));
+        check(capu_download(context, &loss, l->loss, sizeof(loss), 0));
         check(capu_iteration_end(context));
     }
 }

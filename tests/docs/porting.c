@@ -79,7 +79,8 @@ static CAPU_LAUNCHER(update, (float *, weight, updates, count), (float *, first,
     }
 }
 
-static CAPU_LAUNCHER(fill_part, (float *, out, writes_discard, count), (size_t, count, value))
+static CAPU_LAUNCHER(fill_part, (float *, out, writes_rest_undefined, count),
+                     (size_t, count, value))
 {
     for (size_t i = 0; i < count; i++) {
         out[i] = 2.0f;
@@ -154,7 +155,7 @@ static float item(const float *address)
 {
     float value = -1.0f;
 
-    OK(capu_download(context, &value, address, sizeof(value)));
+    OK(capu_download(context, &value, address, sizeof(value), 0));
     return value;
 }
 
@@ -191,7 +192,7 @@ static void null_operands(void)
     OK(fill(x, NULL, 2.0f));
     HOLDS(item(x) == 2.0f);
     op.operand_count = 1;
-    HOLDS(capu_run(context, &op) == CAPU_UNKNOWN_ADDRESS);
+    HOLDS(capu_run(context, &op) == CAPU_WRONG_ADDRESS);
 }
 
 static void values_are_copied(void)
@@ -251,9 +252,9 @@ static uint64_t fetched_for(int way)
     } else if (way == BY_OP_DISCARD) {
         OK(fill_part(x, COUNT / 2));
     } else if (way == BY_UPLOAD) {
-        OK(capu_upload(context, x, half, sizeof(half)));
+        OK(capu_upload(context, x, half, sizeof(half), 0));
     } else {
-        OK(capu_upload_discard(context, x, half, sizeof(half)));
+        OK(capu_upload(context, x, half, sizeof(half), CAPU_TRANSFER_REST_UNDEFINED));
     }
     OK(capu_iteration_end(context));
     HOLDS(item(x) == 2.0f);
@@ -267,8 +268,7 @@ static void a_part_is_an_update(void)
 }
 
 /* Follows its plan through a smaller batch. */
-static capu_report train_batches(capu_status (*upload)(capu_context *, void *, const void *,
-                                                       size_t))
+static capu_report train_batches(uint32_t flags)
 {
     static const float batch[COUNT] = {2.0f};
     float *x;
@@ -277,7 +277,7 @@ static capu_report train_batches(capu_status (*upload)(capu_context *, void *, c
     x = make(BYTES, CAPU_INPUT);
     for (size_t i = 0; i < 4; i++) {
         OK(capu_iteration_begin(context, NULL));
-        OK(upload(context, x, batch, i == 3 ? BYTES / 2 : BYTES));
+        OK(capu_upload(context, x, batch, i == 3 ? BYTES / 2 : BYTES, flags));
         OK(capu_iteration_end(context));
     }
     return report();
@@ -287,8 +287,8 @@ static void uploads_can_discard(void)
 {
     HOLDS(fetched_for(BY_UPLOAD) == BYTES);
     HOLDS(fetched_for(BY_UPLOAD_DISCARD) == 0);
-    HOLDS(train_batches(capu_upload).diverged == 1);
-    HOLDS(is_guided(train_batches(capu_upload_discard)));
+    HOLDS(train_batches(0).diverged == 1);
+    HOLDS(is_guided(train_batches(CAPU_TRANSFER_REST_UNDEFINED)));
 }
 
 static void launchers_do_not_nest(void)
@@ -525,7 +525,7 @@ static void uploads_have_copied(void)
 
     start(PAGE, 16 * PAGE, false);
     x = make(BYTES, CAPU_INPUT);
-    OK(capu_upload(context, x, &value, sizeof(value)));
+    OK(capu_upload(context, x, &value, sizeof(value), 0));
     value = 8.0f;
     HOLDS(item(x) == 7.0f && value == 8.0f);
 }

@@ -60,7 +60,7 @@ static capu_status create(capu_context **context)
 static bool is_expected(capu_status status)
 {
     return status == CAPU_DEVICE_FAILED || status == CAPU_DEVICE_LOST ||
-           status == CAPU_NO_HOST_MEMORY || status == CAPU_NO_ADDRESS_SPACE ||
+           status == CAPU_NO_HOST_MEMORY || status == CAPU_SYSTEM_LIMIT ||
            status == CAPU_OVER_BUDGET || status == CAPU_NO_DEVICE || status == CAPU_OP_FAILED;
 }
 

@@ -99,7 +99,7 @@ static bool run_with(long n, bool lasting, bool is_guided)
     } else {
         /* A device may report a lack of host memory with another status. */
         ck_assert_msg(lasting && (program.status == CAPU_NO_HOST_MEMORY ||
-                                  program.status == CAPU_NO_ADDRESS_SPACE),
+                                  program.status == CAPU_SYSTEM_LIMIT),
                       "allocation %ld: %s", n, capu_status_name(program.status));
     }
     capu_context_destroy(rig.context);

@@ -118,7 +118,7 @@ static unsigned char read_sum(struct program *program, const void *from, size_t 
         return 0;
     }
     memset(copy, 0, bytes);
-    TRY(program, capu_download(program->context, copy, from, bytes));
+    TRY(program, capu_download(program->context, copy, from, bytes, 0));
     if (program->status != CAPU_OK) {
         return 0;
     }
@@ -140,13 +140,13 @@ static void step(struct program *program, unsigned char *weights, unsigned char 
 
     memset(ones, 1, sizeof(ones));
     TRY(program, capu_iteration_begin(program->context, "train"));
-    TRY(program, capu_upload(program->context, input, ones, sizeof(ones)));
+    TRY(program, capu_upload(program->context, input, ones, sizeof(ones), 0));
     TRY(program, capu_zero(program->context, gradients, PAGES(6)));
     memset(ones, 99, sizeof(ones));
     first = allocate(program, PAGES(3));
     second = allocate(program, PAGES(3));
     run(program, "layer 1", next, first, input, PAGES(3), CAPU_WRITE);
-    run(program, "layer 2", next, second, first, PAGES(3), CAPU_WRITE_CLEARED);
+    run(program, "layer 2", next, second, first, PAGES(3), CAPU_WRITE_REST_ZERO);
     run(program, "backward 2", add, gradients + 100, second, PAGES(3), CAPU_UPDATE);
     TRY(program, capu_free(program->context, second));
     run(program, "backward 1", add, gradients + 100, first, PAGES(3), CAPU_UPDATE);
@@ -169,8 +169,8 @@ void program_run(struct program *program)
     TRY(program, CAPU_DESCRIBE(program->context, weights, .name = "w", .kind = CAPU_PARAMETER));
     TRY(program, CAPU_DESCRIBE(program->context, input, .name = "x",
                                .kind = program->keeps_input ? CAPU_PARAMETER : CAPU_INPUT));
-    TRY(program, capu_upload(program->context, weights, start, sizeof(start)));
-    TRY(program, capu_upload(program->context, small, start, 100));
+    TRY(program, capu_upload(program->context, weights, start, sizeof(start), 0));
+    TRY(program, capu_upload(program->context, small, start, 100, 0));
     TRY(program, capu_zero(program->context, gradients, PAGES(6)));
     TRY(program, capu_split(program->context, gradients + 100, PAGES(3)));
     TRY(program, capu_split(program->context, weights + PAGES(1) + 50, 200));

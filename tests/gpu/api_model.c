@@ -57,7 +57,7 @@ void make_bytes(unsigned char *bytes, size_t count, uint64_t seed)
 void tensor_upload(struct tensor *tensor, uint64_t seed)
 {
     make_bytes(tensor->mirror, tensor->bytes, seed);
-    OK(capu_upload(context, tensor->device, tensor->mirror, tensor->bytes));
+    OK(capu_upload(context, tensor->device, tensor->mirror, tensor->bytes, 0));
 }
 
 struct tensor tensor_make(size_t bytes, const char *name, capu_kind kind)
@@ -84,7 +84,7 @@ void tensor_expect(const struct tensor *tensor, const char *what)
     unsigned char *got = malloc(tensor->bytes);
 
     ck_assert_ptr_nonnull(got);
-    OK(capu_download(context, got, tensor->device, tensor->bytes));
+    OK(capu_download(context, got, tensor->device, tensor->bytes, 0));
     if (memcmp(got, tensor->mirror, tensor->bytes) != 0) {
         size_t first = 0;
 

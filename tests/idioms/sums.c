@@ -13,7 +13,7 @@ static void clear_by_op(struct loop *loop, struct buffer *buffer)
     loop_apply(loop, "clear", CAPU_WRITE, buffer, NULL, NULL, 0);
 }
 
-enum { ZERO_FIRST, ZERO_LAST, ZERO_BETWEEN, CLEAR_FIRST, CLEAR_LAST, WRITE_FIRST, WRITE_CLEARED };
+enum { ZERO_FIRST, ZERO_LAST, ZERO_BETWEEN, CLEAR_FIRST, CLEAR_LAST, WRITE_FIRST, WRITE_REST_ZERO };
 
 /* Sums gradients over three iterations; the optimizer runs in every third. */
 static void accumulate(struct loop *loop, size_t round)
@@ -21,7 +21,7 @@ static void accumulate(struct loop *loop, size_t round)
     static const char *const phases[] = {"first", "more", "last"};
     static void (*const clear[])(struct loop *, struct buffer *) = {
         [ZERO_FIRST] = loop_zero,    [ZERO_LAST] = loop_zero,    [ZERO_BETWEEN] = loop_zero,
-        [CLEAR_FIRST] = clear_by_op, [CLEAR_LAST] = clear_by_op, [WRITE_CLEARED] = NULL,
+        [CLEAR_FIRST] = clear_by_op, [CLEAR_LAST] = clear_by_op, [WRITE_REST_ZERO] = NULL,
     };
     uint32_t way = loop->idiom->way;
     bool is_first = round % 3 == 0;
@@ -39,7 +39,7 @@ static void accumulate(struct loop *loop, size_t round)
         each_sum(loop, clear[way]);
     }
     if (is_first && way >= WRITE_FIRST) {
-        role = way == WRITE_FIRST ? CAPU_WRITE : CAPU_WRITE_CLEARED;
+        role = way == WRITE_FIRST ? CAPU_WRITE : CAPU_WRITE_REST_ZERO;
     }
     loop_forward(loop, LOOP_LAYERS);
     loop_backward(loop, role);
@@ -161,8 +161,8 @@ const struct idiom idioms_sums[] = {
     {"clear last", accumulate, "", CLEAR_LAST, KEEPS_SUMS, 0},
     {"write first, no label", accumulate, NULL, WRITE_FIRST, KEEPS_SUMS, 0},
     {"write first", accumulate, "", WRITE_FIRST, KEEPS_SUMS, 0},
-    {"write cleared, no label", accumulate, NULL, WRITE_CLEARED, KEEPS_SUMS, 0},
-    {"write cleared", accumulate, "", WRITE_CLEARED, KEEPS_SUMS, 0},
+    {"write, rest zero, no label", accumulate, NULL, WRITE_REST_ZERO, KEEPS_SUMS, 0},
+    {"write, rest zero", accumulate, "", WRITE_REST_ZERO, KEEPS_SUMS, 0},
     {"skipped updates, cleared sums", skips_of_sums, "train", CLEAR_FIRST, KEEPS_SUMS, 0},
     {"skipped updates, zeroed sums", skips_of_sums, "train", ZERO_LAST, KEEPS_SUMS, 0},
     {"norms", norms, "train", 0, KEEPS_SUMS, 0},

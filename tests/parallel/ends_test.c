@@ -134,7 +134,7 @@ static void mix_orders(void)
         (void)capu_parallel_allreduce(ranks.group, "sum of x", x, COUNT, CAPU_PARALLEL_F32);
     } else {
         (void)capu_parallel_allreduce(ranks.group, "sum of x", x, COUNT, CAPU_PARALLEL_F32);
-        status = capu_download(ranks.context, host, x, COUNT * sizeof(float));
+        status = capu_download(ranks.context, host, x, COUNT * sizeof(float), 0);
         if (status != CAPU_OK) {
             tell(&ranks, status);
         }

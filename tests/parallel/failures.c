@@ -215,8 +215,8 @@ static capu_status call_wrongly(struct ranks *ranks, int way, void *tensor)
 void wrong_calls(void)
 {
     static const capu_status answers[] = {
-        CAPU_INVALID, CAPU_INVALID,    CAPU_INVALID,   CAPU_INVALID,         CAPU_INVALID,
-        CAPU_INVALID, CAPU_ZERO_BYTES, CAPU_TOO_LARGE, CAPU_UNKNOWN_ADDRESS, CAPU_OUT_OF_RANGE,
+        CAPU_INVALID, CAPU_INVALID, CAPU_INVALID,   CAPU_INVALID,       CAPU_INVALID,
+        CAPU_INVALID, CAPU_INVALID, CAPU_TOO_LARGE, CAPU_WRONG_ADDRESS, CAPU_WRONG_ADDRESS,
     };
     static const char *const texts[] = {
         "needs a name",  "bytes are not", "element type",     "the root",  "the root",

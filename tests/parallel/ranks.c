@@ -150,7 +150,7 @@ float *ranks_read(struct ranks *ranks, const float *tensor, size_t count)
     float *numbers = malloc(count * sizeof(float));
 
     CHECK(numbers != NULL);
-    WORKS(ranks, capu_download(ranks->context, numbers, tensor, count * sizeof(float)));
+    WORKS(ranks, capu_download(ranks->context, numbers, tensor, count * sizeof(float), 0));
     return numbers;
 }
 

@@ -43,15 +43,15 @@ void integers_and_doubles(void)
         ints[i] = INT32_MAX - i;
         doubles[i] = 0.1 * (ranks.rank + i);
     }
-    WORKS(&ranks, capu_upload(ranks.context, memory, longs, sizeof(longs)));
+    WORKS(&ranks, capu_upload(ranks.context, memory, longs, sizeof(longs), 0));
     WORKS(&ranks, capu_parallel_allreduce(ranks.group, "longs", memory, 3, CAPU_PARALLEL_I64));
-    WORKS(&ranks, capu_download(ranks.context, longs, memory, sizeof(longs)));
-    WORKS(&ranks, capu_upload(ranks.context, memory, ints, sizeof(ints)));
+    WORKS(&ranks, capu_download(ranks.context, longs, memory, sizeof(longs), 0));
+    WORKS(&ranks, capu_upload(ranks.context, memory, ints, sizeof(ints), 0));
     WORKS(&ranks, capu_parallel_allreduce(ranks.group, "ints", memory, 3, CAPU_PARALLEL_I32));
-    WORKS(&ranks, capu_download(ranks.context, ints, memory, sizeof(ints)));
-    WORKS(&ranks, capu_upload(ranks.context, memory, doubles, sizeof(doubles)));
+    WORKS(&ranks, capu_download(ranks.context, ints, memory, sizeof(ints), 0));
+    WORKS(&ranks, capu_upload(ranks.context, memory, doubles, sizeof(doubles), 0));
     WORKS(&ranks, capu_parallel_allreduce(ranks.group, "doubles", memory, 3, CAPU_PARALLEL_F64));
-    WORKS(&ranks, capu_download(ranks.context, doubles, memory, sizeof(doubles)));
+    WORKS(&ranks, capu_download(ranks.context, doubles, memory, sizeof(doubles), 0));
     for (int i = 0; i < 3; i++) {
         uint64_t sum = 0;
         uint32_t small = 0;
@@ -66,9 +66,9 @@ void integers_and_doubles(void)
         CHECK((uint32_t)ints[i] == small);
         CHECK(memcmp(&doubles[i], &real, sizeof(real)) == 0);
     }
-    WORKS(&ranks, capu_upload(ranks.context, memory, &zero, sizeof(zero)));
+    WORKS(&ranks, capu_upload(ranks.context, memory, &zero, sizeof(zero), 0));
     WORKS(&ranks, capu_parallel_allreduce(ranks.group, "zero", memory, 1, CAPU_PARALLEL_F32));
-    WORKS(&ranks, capu_download(ranks.context, &zero, memory, sizeof(zero)));
+    WORKS(&ranks, capu_download(ranks.context, &zero, memory, sizeof(zero), 0));
     CHECK(zero == 0.0f && 1.0f / zero < 0.0f);
     ranks_close(&ranks);
 }

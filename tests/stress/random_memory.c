@@ -158,7 +158,7 @@ static void lengthen(struct program *program, struct shadow *last, uint64_t adde
     last->bytes = bytes;
     if (last->is_defined && program->rig.context->settings.config.clear_fresh == 0) {
         WORKS(program, capu_upload(program->rig.context, last->address + last->count,
-                                   bytes + last->count, added));
+                                   bytes + last->count, added, 0));
     }
     last->count += added;
 }

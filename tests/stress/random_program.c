@@ -136,7 +136,7 @@ static void check_bytes(struct program *program, const struct shadow *tensor, ui
     capu_status status;
 
     TRIES(program, status,
-          capu_download(program->rig.context, bytes, tensor->address + from, count));
+          capu_download(program->rig.context, bytes, tensor->address + from, count, 0));
     if (random_may_fail(program, &tensor, 1, status)) {
         return;
     }
@@ -148,8 +148,8 @@ static void check_bytes(struct program *program, const struct shadow *tensor, ui
 static struct shadow *add_operand(struct program *program, struct mixing *plain,
                                   struct mixing *device, capu_operand *operands)
 {
-    static const uint32_t roles[] = {CAPU_READ,  CAPU_READ,          CAPU_WRITE,
-                                     CAPU_WRITE, CAPU_WRITE_CLEARED, CAPU_UPDATE};
+    static const uint32_t roles[] = {
+        CAPU_READ, CAPU_READ, CAPU_WRITE, CAPU_WRITE, CAPU_WRITE_REST_ZERO, CAPU_UPDATE};
     struct shadow *tensor = random_pick(program);
     struct mixing_operand *to = &plain->operands[plain->count];
     uint64_t from = 0;
@@ -204,7 +204,7 @@ static void run_plain(struct mixing *plain, struct shadow *const *tensors)
     for (size_t i = 0; i < plain->count; i++) {
         struct mixing_operand *operand = &plain->operands[i];
 
-        if (operand->role == CAPU_WRITE_CLEARED) {
+        if (operand->role == CAPU_WRITE_REST_ZERO) {
             memset(operand->address, 0, operand->bytes);
         }
     }
@@ -301,9 +301,9 @@ static void upload_parts(struct program *program, struct shadow *tensor, uint64_
     uint64_t count = is_front ? from : tensor->count - from;
     capu_status status;
 
-    TRIES(
-        program, status,
-        capu_upload_discard(program->rig.context, tensor->address + first, source + first, count));
+    TRIES(program, status,
+          capu_upload(program->rig.context, tensor->address + first, source + first, count,
+                      CAPU_TRANSFER_REST_UNDEFINED));
     if (random_may_fail(program, (const struct shadow *const *)&tensor, 1, status)) {
         return;
     }
@@ -313,7 +313,7 @@ static void upload_parts(struct program *program, struct shadow *tensor, uint64_
     random_note_write(program, tensor, false, NULL, 0);
     TRIES(program, status,
           capu_upload(program->rig.context, tensor->address + second, source + second,
-                      tensor->count - count));
+                      tensor->count - count, 0));
     if (random_may_fail(program, (const struct shadow *const *)&tensor, 1, status)) {
         program->is_lost = true; /* half of it is done: the contents are unknown */
         return;
@@ -340,7 +340,7 @@ static void upload(struct program *program)
         return;
     }
     TRIES(program, status,
-          capu_upload(program->rig.context, tensor->address + from, source, count));
+          capu_upload(program->rig.context, tensor->address + from, source, count, 0));
     if (random_may_fail(program, (const struct shadow *const *)&tensor, 1, status)) {
         return;
     }
@@ -447,11 +447,12 @@ static void cross(struct program *program)
     beyond = 1 + random_draw(program, second->count);
     memset(bytes, kind == 1 ? 0 : (int)(program->salt >> 56), left + beyond);
     if (kind == 0) {
-        TRIES(program, status, capu_download(program->rig.context, bytes, address, left + beyond));
+        TRIES(program, status,
+              capu_download(program->rig.context, bytes, address, left + beyond, 0));
     } else if (kind == 1) {
         TRIES(program, status, capu_zero(program->rig.context, address, left + beyond));
     } else {
-        TRIES(program, status, capu_upload(program->rig.context, address, bytes, left + beyond));
+        TRIES(program, status, capu_upload(program->rig.context, address, bytes, left + beyond, 0));
     }
     if (random_may_fail(program, both, 2, status)) {
         program->is_lost |= kind != 0; /* half of it may be done: the contents are unknown */

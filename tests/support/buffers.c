@@ -305,7 +305,7 @@ bool buffers_run(struct buffers *buffers, const char *name, uint64_t by,
         return false;
     }
     for (size_t i = 0; i < count; i++) {
-        if (uses[i].role == CAPU_WRITE_CLEARED) {
+        if (uses[i].role == CAPU_WRITE_REST_ZERO) {
             memset(uses[i].buffer->expected, 0, uses[i].buffer->bytes);
         }
     }
@@ -352,7 +352,7 @@ void buffers_upload(struct buffers *buffers, struct buffer *buffer, uint64_t val
     mixing_run(NULL, &draw);
     if (accept_use(
             buffers,
-            capu_upload(context_of(buffers), buffer->address, buffer->expected, buffer->bytes),
+            capu_upload(context_of(buffers), buffer->address, buffer->expected, buffer->bytes, 0),
             "upload", &use, 1)) {
         note_writes(&use, 1, true);
     }
@@ -374,7 +374,7 @@ uint64_t buffers_check(struct buffers *buffers, struct buffer *buffer)
     ck_assert_ptr_nonnull(bytes);
     if (buffers->ended == CAPU_OK &&
         accept_use(buffers,
-                   capu_download(context_of(buffers), bytes, buffer->address, buffer->bytes),
+                   capu_download(context_of(buffers), bytes, buffer->address, buffer->bytes, 0),
                    "download", &use, 1)) {
         ck_assert_msg(memcmp(bytes, buffer->expected, buffer->bytes) == 0, "%s: '%s' is wrong",
                       buffers->where, buffer->name);

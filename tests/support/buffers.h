@@ -83,7 +83,7 @@ bool buffers_describe(struct buffers *buffers, struct buffer *buffer, capu_kind 
 void buffers_free(struct buffers *buffers, struct buffer *buffer);
 
 /* Runs an op. It writes or updates buffers depending on all that it reads and on `by`. With
-   CAPU_WRITE_CLEARED it writes only the first half. False: it was refused. */
+   CAPU_WRITE_REST_ZERO it writes only the first half. False: it was refused. */
 bool buffers_run(struct buffers *buffers, const char *name, uint64_t by,
                  const struct buffer_use *uses, size_t count);
 

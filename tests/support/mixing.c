@@ -65,7 +65,7 @@ capu_status mixing_run(capu_stream stream, const void *arguments)
         if (operand->role == CAPU_READ) {
             continue;
         }
-        if (operand->role == CAPU_WRITE_CLEARED) {
+        if (operand->role == CAPU_WRITE_REST_ZERO) {
             count = count * operand->written_percent / 100;
         }
         write_stream(operand->address, count, hash + i, operand->role == CAPU_UPDATE);

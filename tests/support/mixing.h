@@ -18,7 +18,7 @@ struct mixing_operand {
     unsigned char *address;
     uint64_t bytes;
     uint32_t role;            /* capu_role */
-    uint32_t written_percent; /* for CAPU_WRITE_CLEARED: how much the op itself writes */
+    uint32_t written_percent; /* for CAPU_WRITE_REST_ZERO: how much the op itself writes */
 };
 
 /* The argument block. */

@@ -38,7 +38,7 @@ void floats_expect(struct rig *rig, const float *tensor, size_t floats, float va
     static float bytes[FLOATS_MOST];
 
     ck_assert_uint_le(floats, FLOATS_MOST);
-    RIG_OK(rig, capu_download(rig->context, bytes, tensor, floats * sizeof(float)));
+    RIG_OK(rig, capu_download(rig->context, bytes, tensor, floats * sizeof(float), 0));
     for (size_t i = 0; i < floats; i++) {
         ck_assert_msg(bytes[i] == value, "float %zu is %g, not %g", i, (double)bytes[i],
                       (double)value);
@@ -49,7 +49,7 @@ float floats_first(struct rig *rig, const float *tensor)
 {
     float value = 0.0f;
 
-    RIG_OK(rig, capu_download(rig->context, &value, tensor, sizeof(value)));
+    RIG_OK(rig, capu_download(rig->context, &value, tensor, sizeof(value), 0));
     return value;
 }
 

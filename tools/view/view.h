@@ -230,8 +230,8 @@ capu_status view_of_plan(struct view *view, const struct trace_index *trace_inde
  * The measured view of one iteration from its timeline, one line of a report file; `file` and
  * `number` are that file's name and the line's number, for messages, which name the field, too.
  * floor_bytes is for the page in use, not for the page of the report's floor.
- * Errors: BAD_FILE (not a timeline that this version reads), TOO_LARGE, NO_HOST_MEMORY. On failure
- * zeroed.
+ * Errors: FILE_FAILED (not a timeline that this version reads), TOO_LARGE, NO_HOST_MEMORY. On
+ * failure zeroed.
  */
 capu_status view_of_timeline(struct view *view, const char *file, size_t number, const char *text,
                              size_t length, struct error_text *error);

@@ -137,7 +137,7 @@ static void train(capu_context *context)
         run_bump(context, chain[i], i == 0 ? NULL : chain[i - 1]);
     }
     for (size_t i = 0; i < 8; i++) {
-        WORKS(context, capu_download(context, bytes, chain[i], BYTES));
+        WORKS(context, capu_download(context, bytes, chain[i], BYTES, 0));
         for (size_t at = 0; at < BYTES; at++) {
             if (bytes[at] != i + 1) {
                 ck_abort_msg("tensor %zu, byte %zu: %u", i, at, bytes[at]);
@@ -262,11 +262,11 @@ START_TEST(an_op_that_fails_may_have_launched)
     for (size_t i = 0; i < 3; i++) { /* one of them gets the pages */
         WORKS(context, capu_malloc(context, BYTES, &tensors[i]));
         memset(bytes, 50 + (int)i, BYTES);
-        WORKS(context, capu_upload(context, tensors[i], bytes, BYTES));
+        WORKS(context, capu_upload(context, tensors[i], bytes, BYTES, 0));
     }
     usleep(40000);
     for (size_t i = 0; i < 3; i++) {
-        WORKS(context, capu_download(context, bytes, tensors[i], BYTES));
+        WORKS(context, capu_download(context, bytes, tensors[i], BYTES, 0));
         ck_assert_uint_eq(bytes[0], 50 + i);
         ck_assert_uint_eq(bytes[BYTES - 1], 50 + i);
     }
@@ -294,7 +294,7 @@ START_TEST(the_program_can_launch_inside_an_access)
     WORKS(context, capu_access_begin(context, &op));
     WORKS(context, fake_cudart_launch(capu_context_stream(context), bump_kernel, &own));
     WORKS(context, capu_access_end(context));
-    WORKS(context, capu_download(context, bytes, tensor, BYTES));
+    WORKS(context, capu_download(context, bytes, tensor, BYTES, 0));
     ck_assert_uint_eq(bytes[0], 2);
     ck_assert_uint_eq(bytes[BYTES - 1], 2);
     capu_context_destroy(context);

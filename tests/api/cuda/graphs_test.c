@@ -28,7 +28,7 @@ static void upload(struct net *net, unsigned char value)
     static unsigned char bytes[BYTES];
 
     memset(bytes, value, sizeof(bytes));
-    RIG_OK(&net->rig, capu_upload(net->rig.context, net->activations[0], bytes, sizeof(bytes)));
+    RIG_OK(&net->rig, capu_upload(net->rig.context, net->activations[0], bytes, sizeof(bytes), 0));
 }
 
 static void finish_work(struct net *net)
@@ -301,7 +301,7 @@ START_TEST(inputs_are_uploaded_before_a_launch)
     input = step_malloc(&net.rig, sizeof(bytes));
     for (unsigned i = 0; i < MOST; i++) {
         memset(bytes, (int)i, sizeof(bytes));
-        RIG_OK(&net.rig, capu_upload(net.rig.context, input, bytes, sizeof(bytes)));
+        RIG_OK(&net.rig, capu_upload(net.rig.context, input, bytes, sizeof(bytes), 0));
         if (launches > 0 && capu_graph_launch(graph) == CAPU_OK) {
             launches++;
         } else {
@@ -413,7 +413,7 @@ START_TEST(calls_that_would_wait_are_refused_during_a_capture)
     count = capture(&net, graph);
     count += begin(&net, graph);
     upload(&net, net.step);
-    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[0], 1),
+    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[0], 1, 0),
                CAPU_WRONG_ORDER, "capu_download while an iteration is captured");
     STEP_FAILS(&net.rig, capu_synchronize(net.rig.context), CAPU_WRONG_ORDER, "capu_synchronize");
     STEP_FAILS(&net.rig, capu_malloc(net.rig.context, 64, &other), CAPU_WRONG_ORDER, "capu_malloc");
@@ -622,7 +622,7 @@ START_TEST(what_cannot_be_captured_is_refused)
     STEP_FAILS(&net.rig, capu_graph_begin(graph, "train"), CAPU_NOT_READY, "its ops are timed");
     capture(&net, graph);
     STEP_FAILS(&net.rig, capu_graph_upload(graph, net.weights, net.rig.context, 1),
-               CAPU_UNKNOWN_ADDRESS, "does not upload 1 bytes");
+               CAPU_WRONG_ADDRESS, "does not upload 1 bytes");
     STEP_FAILS(&net.rig, capu_graph_upload(graph, NULL, &net, 1), CAPU_INVALID, "no address");
     rig_finish(&net.rig);
 
@@ -658,7 +658,7 @@ START_TEST(captures_of_the_program_are_left_alone)
         STEP_FAILS(&net.rig, step_try_set(&net.rig, net.weights, BYTES, 3), CAPU_WRONG_ORDER, word);
         STEP_FAILS(&net.rig, capu_zero(net.rig.context, net.weights, BYTES), CAPU_WRONG_ORDER,
                    word);
-        STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, loss, 1), CAPU_WRONG_ORDER,
+        STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, loss, 1, 0), CAPU_WRONG_ORDER,
                    word);
         STEP_FAILS(&net.rig, capu_synchronize(net.rig.context), CAPU_WRONG_ORDER, word);
         ck_assert_int_eq(cudaStreamEndCapture(stream, &captured), 0);

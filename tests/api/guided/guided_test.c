@@ -341,7 +341,7 @@ START_TEST(reading_lost_contents_names_the_tensor)
         net_forward(&net, NET_LAYERS);
         if (i == 2) {
             step_lose(&net.rig, list[0]);
-            STEP_FAILS(&net.rig, capu_download(net.rig.context, bytes, list[0], sizeof(bytes)),
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, bytes, list[0], sizeof(bytes), 0),
                        CAPU_CONTENTS_LOST, "sample");
         }
         net_backward(&net, NET_LAYERS);
@@ -377,16 +377,17 @@ START_TEST(lost_contents_stay_lost_after_a_split)
         net_end(&net);
     }
     net_end(&net);
-    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, list[0], 1), CAPU_CONTENTS_LOST,
+    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, list[0], 1, 0), CAPU_CONTENTS_LOST,
                "table");
     middle = (unsigned char *)list[0] + PAGES(2);
     RIG_OK(&net.rig, capu_split(net.rig.context, middle - 10, 20));
     rig_check(&net.rig);
-    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, list[0], 1), CAPU_CONTENTS_LOST,
+    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, list[0], 1, 0), CAPU_CONTENTS_LOST,
                "table");
-    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, middle, 1), CAPU_UNDEFINED_READ, "");
-    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, middle + 10, 1), CAPU_CONTENTS_LOST,
-               "table");
+    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, middle, 1, 0), CAPU_UNDEFINED_READ,
+               "");
+    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, middle + 10, 1, 0),
+               CAPU_CONTENTS_LOST, "table");
     step_set(&net.rig, list[0], PAGES(NET_LAYER_PAGES), 7);
     step_expect(&net.rig, list[0], PAGES(NET_LAYER_PAGES), 7);
     rig_finish(&net.rig);
@@ -478,7 +479,7 @@ START_TEST(a_tensor_not_freed_this_time_is_kept_or_reported)
     }
     ck_assert_uint_eq(report.diverged, 1);
     if (is_updated) {
-        STEP_FAILS(&net.rig, capu_download(net.rig.context, bytes, own, sizeof(bytes)),
+        STEP_FAILS(&net.rig, capu_download(net.rig.context, bytes, own, sizeof(bytes), 0),
                    CAPU_CONTENTS_LOST, "");
     } else {
         step_expect(&net.rig, own, PAGES(NET_LAYER_PAGES), 7);
@@ -568,7 +569,7 @@ START_TEST(uploads_between_iterations_are_bounded)
         if (i == 4) {
             adaptor_count_read(net.rig.count, &before);
             for (size_t k = 0; k < UPLOADS; k++) {
-                RIG_OK(&net.rig, capu_upload(net.rig.context, table, source, sizeof(source)));
+                RIG_OK(&net.rig, capu_upload(net.rig.context, table, source, sizeof(source), 0));
             }
             adaptor_count_read(net.rig.count, &after);
         }

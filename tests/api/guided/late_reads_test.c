@@ -58,7 +58,7 @@ START_TEST(a_loss_is_reported_once_per_label)
     net_expect_guided(&it.net, &report, "train");
     sampled_forward(&it, true);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        STEP_FAILS(&it.net.rig, capu_download(it.net.rig.context, &byte, it.sample, 1),
+        STEP_FAILS(&it.net.rig, capu_download(it.net.rig.context, &byte, it.sample, 1, 0),
                    CAPU_CONTENTS_LOST, words[i]);
     }
     sampled_end(&it);

@@ -29,7 +29,8 @@ START_TEST(an_early_end_that_fails_can_be_tried_again)
         }
     }
     net_expect_guided(&net, &report, "train");
-    RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* leaves the plan */
+    RIG_OK(&net.rig,
+           capu_download(net.rig.context, &byte, net.weights, 1, 0)); /* leaves the plan */
     adaptor_fault_arm(net.rig.faults, &once);
     STEP_FAILS(&net.rig, capu_iteration_end(net.rig.context), CAPU_DEVICE_FAILED, "result");
     rig_check(&net.rig);
@@ -101,8 +102,8 @@ START_TEST(a_tensor_that_becomes_persistent_too_late_is_reported)
     if (_i % 2 == 1) {
         step_lose(&net.rig, sample);
         RIG_OK(&net.rig, capu_tensor_describe(net.rig.context, sample, &info));
-        STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, sample, 1), CAPU_CONTENTS_LOST,
-                   "sample");
+        STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, sample, 1, 0),
+                   CAPU_CONTENTS_LOST, "sample");
     }
     step_set(&net.rig, sample, BYTES, 7);
     RIG_OK(&net.rig, capu_tensor_describe(net.rig.context, sample, &info));
@@ -152,7 +153,7 @@ START_TEST(dead_tensors_can_be_split)
         if (i == 2) {
             RIG_OK(&net.rig, capu_split(net.rig.context, sample, PAGES(2)));
             step_lose(&net.rig, sample + PAGES(2));
-            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, sample + PAGES(2), 1),
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, sample + PAGES(2), 1, 0),
                        CAPU_CONTENTS_LOST, "sample");
         }
         net_backward(&net, NET_LAYERS);
@@ -218,7 +219,8 @@ START_TEST(replays_can_read_freed_small_tensors)
         }
     }
     RIG_OK(&net.rig, capu_free(net.rig.context, by));
-    RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* leaves the plan */
+    RIG_OK(&net.rig,
+           capu_download(net.rig.context, &byte, net.weights, 1, 0)); /* leaves the plan */
     for (size_t i = 0; i < NET_LAYERS; i++) {
         step_expect(&net.rig, net.activations[i], PAGES(NET_LAYER_PAGES),
                     (unsigned char)(net.step + i));
@@ -262,7 +264,7 @@ START_TEST(replays_can_write_freed_pieces)
         }
     }
     if (_i % 2 == 0) {
-        RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* leaves it */
+        RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1, 0)); /* leaves it */
     }
     RIG_OK(&net.rig, capu_free(net.rig.context, notes));
     RIG_OK(&net.rig, capu_synchronize(net.rig.context));
@@ -331,7 +333,7 @@ START_TEST(tensors_read_after_iterations_are_recomputed_without_the_plan)
             net_backward(&net, NET_LAYERS);
             step_next(&net.rig, "late", result, net.weights, PAGES(NET_LAYER_PAGES));
         } else {
-            RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1));
+            RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1, 0));
             if (_i / 2 == 1) {
                 RIG_OK(&net.rig, capu_split(net.rig.context, net.activations[0], PAGES(2)));
             }
@@ -361,7 +363,7 @@ START_TEST(outputs_of_a_failed_op_are_not_replayed_from)
     for (size_t round = 0; round < 4; round++) {
         struct shift it = {net.activations[0], net.weights, &by, NULL, 0};
         capu_operand output =
-            capu_operand_of(net.activations[0], 0, _i == 0 ? CAPU_WRITE_CLEARED : CAPU_WRITE);
+            capu_operand_of(net.activations[0], 0, _i == 0 ? CAPU_WRITE_REST_ZERO : CAPU_WRITE);
 
         net_begin(&net, "train");
         net_forward(&net, 2);
@@ -372,7 +374,7 @@ START_TEST(outputs_of_a_failed_op_are_not_replayed_from)
                        CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights), output),
                        CAPU_DEVICE_FAILED, "");
             step_lose(&net.rig, net.activations[1]);
-            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1),
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1, 0),
                        CAPU_CONTENTS_LOST, "");
         }
         RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights), output));
@@ -409,14 +411,14 @@ START_TEST(a_refused_replay_spoils_nothing)
         step_set(&net.rig, net.weights, PAGES(NET_LAYER_PAGES), net.step);
         RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights),
                                   capu_reads(by), capu_writes(net.activations[1]),
-                                  is_cleared ? capu_writes_cleared(note) : capu_writes(note)));
+                                  is_cleared ? capu_writes_rest_zero(note) : capu_writes(note)));
         step_next(&net.rig, "forward", net.activations[2], net.activations[1],
                   PAGES(NET_LAYER_PAGES));
         if (round == 3) {
             ck_assert_ptr_nonnull(net.rig.context->guided.active);
             step_lose(&net.rig, net.activations[1]);
             adaptor_fault_arm(net.rig.faults, &once);
-            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1),
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1, 0),
                        CAPU_DEVICE_FAILED, "");
             rig_check(&net.rig);
             step_set(&net.rig, net.weights, PAGES(NET_LAYER_PAGES), 99);
@@ -424,7 +426,7 @@ START_TEST(a_refused_replay_spoils_nothing)
         net_end(&net);
     }
     if (is_small) {
-        STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, note, 1), CAPU_UNDEFINED_READ,
+        STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, note, 1, 0), CAPU_UNDEFINED_READ,
                    "");
     } else {
         step_expect(&net.rig, note, 1, net.step);
@@ -464,7 +466,7 @@ START_TEST(half_zeroed_tensors_are_not_replayed_from)
             adaptor_fault_arm(net.rig.faults, &second);
             STEP_FAILS(&net.rig, capu_zero(net.rig.context, source, 0), CAPU_DEVICE_FAILED, "");
             step_lose(&net.rig, net.activations[1]);
-            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1),
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1, 0),
                        CAPU_CONTENTS_LOST, "overwritten");
             RIG_OK(&net.rig, capu_zero(net.rig.context, source, 0));
         }
@@ -500,7 +502,7 @@ START_TEST(freed_small_tensors_are_remembered_as_overwritten)
             step_set(&net.rig, by, 100, 9); /* leaves the plan */
             RIG_OK(&net.rig, capu_free(net.rig.context, by));
             step_lose(&net.rig, result);
-            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, result, 1),
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, result, 1, 0),
                        CAPU_CONTENTS_LOST, "overwritten");
         }
         net_backward(&net, NET_LAYERS);
@@ -540,13 +542,13 @@ START_TEST(freed_small_tensors_hold_what_replays_wrote)
                                   capu_reads(notes), capu_writes(results[1])));
         net_forward(&net, NET_LAYERS);
         if (round == 2) {
-            RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1));
+            RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1, 0));
             RIG_OK(&net.rig, capu_free(net.rig.context, notes));
             step_lose(&net.rig, results[0]);
             step_expect(&net.rig, results[0], PAGES(NET_LAYER_PAGES),
                         (unsigned char)(net.step + 1));
             step_lose(&net.rig, results[1]);
-            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, results[1], 1),
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, results[1], 1, 0),
                        CAPU_CONTENTS_LOST, "overwritten");
         }
         net_backward(&net, NET_LAYERS);
@@ -583,10 +585,10 @@ START_TEST(tensors_cleared_by_a_failed_op_are_not_replayed_from)
             void *const cleared[] = {by};
 
             adaptor_fault_arm(net.rig.faults, &once);
-            STEP_FAILS(&net.rig, step_touch(&net.rig, "fails", CAPU_WRITE_CLEARED, 1, cleared),
+            STEP_FAILS(&net.rig, step_touch(&net.rig, "fails", CAPU_WRITE_REST_ZERO, 1, cleared),
                        CAPU_DEVICE_FAILED, "fails");
             step_lose(&net.rig, result);
-            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, result, 1),
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, result, 1, 0),
                        CAPU_CONTENTS_LOST, "overwritten");
         }
         net_backward(&net, NET_LAYERS);

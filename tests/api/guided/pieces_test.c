@@ -38,7 +38,7 @@ START_TEST(sources_are_not_zeroed_before_their_replays)
         net_expect_guided(&net, &report, "train");
         net_begin(&net, "train");
         net_forward(&net, NET_LAYERS);
-        RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* leaves it */
+        RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1, 0)); /* leaves it */
         for (size_t i = 0; i + 1 < NET_LAYERS; i++) {
             RIG_OK(&net.rig, capu_zero(net.rig.context, net.activations[i], 0));
             step_expect(&net.rig, net.activations[i + 1], PAGES(NET_LAYER_PAGES),

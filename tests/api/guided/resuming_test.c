@@ -12,7 +12,7 @@ static void forward(struct net *net)
     unsigned char batch[BYTES];
 
     memset(batch, net->step, sizeof(batch));
-    RIG_OK(&net->rig, capu_upload(net->rig.context, net->activations[0], batch, sizeof(batch)));
+    RIG_OK(&net->rig, capu_upload(net->rig.context, net->activations[0], batch, sizeof(batch), 0));
     for (size_t i = 0; i < NET_LAYERS; i++) {
         step_next(&net->rig, "forward", net->activations[i + 1], net->activations[i], BYTES);
         step_bump(&net->rig, "in place", net->activations[i + 1], BYTES);

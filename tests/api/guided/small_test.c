@@ -36,7 +36,7 @@ static capu_report count(struct net *net, unsigned char *counts, size_t bytes)
     net_begin(net, "train");
     step_set(&net->rig, net->activations[0], PAGES(NET_LAYER_PAGES), net->step);
     RIG_OK(&net->rig, CAPU_RUN(net->rig.context, tally, &it, capu_reads(it.from),
-                               capu_writes(it.to), capu_writes_cleared(counts)));
+                               capu_writes(it.to), capu_writes_rest_zero(counts)));
     for (size_t i = 1; i < NET_LAYERS; i++) {
         step_next(&net->rig, "forward", net->activations[i + 1], net->activations[i],
                   PAGES(NET_LAYER_PAGES));
@@ -174,7 +174,7 @@ START_TEST(replays_skip_updates_after_the_plan_was_left)
             net_end(&net);
         }
     }
-    RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* leaves it */
+    RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1, 0)); /* leaves it */
     for (size_t i = 0; i < NET_LAYERS; i++) {
         step_expect(&net.rig, net.activations[i], PAGES(NET_LAYER_PAGES),
                     (unsigned char)(net.step + i));
@@ -200,7 +200,7 @@ static capu_report cut(struct net *net, bool early, bool uploads)
     whole = step_tensor(&net->rig, "whole", CAPU_ACTIVATION, 1);
     if (uploads) {
         memset(fresh, net->step, sizeof(fresh));
-        RIG_OK(&net->rig, capu_upload(net->rig.context, whole, fresh, sizeof(fresh)));
+        RIG_OK(&net->rig, capu_upload(net->rig.context, whole, fresh, sizeof(fresh), 0));
     } else {
         step_set(&net->rig, whole, PAGES(1), net->step);
     }
@@ -214,7 +214,7 @@ static capu_report cut(struct net *net, bool early, bool uploads)
                                    capu_reads(whole), capu_writes(it.to)));
     }
     if (early) {
-        RIG_OK(&net->rig, capu_download(net->rig.context, &byte, net->weights, 1));
+        RIG_OK(&net->rig, capu_download(net->rig.context, &byte, net->weights, 1, 0));
         step_set(&net->rig, whole, PAGES(1), 99);
     }
     for (size_t i = NET_LAYERS; i-- > 0;) {
@@ -304,7 +304,7 @@ START_TEST(replays_do_not_clear_parts_that_they_do_not_write)
         for (size_t i = 0; i < NET_LAYERS; i++) {
             struct marked it = {net.activations[i + 1], net.activations[i], notes + i};
             capu_operand operands[] = {capu_reads(it.from), capu_writes(it.to),
-                                       capu_operand_of(it.note, 1, CAPU_WRITE_CLEARED)};
+                                       capu_operand_of(it.note, 1, CAPU_WRITE_REST_ZERO)};
             capu_op op = {.size = sizeof(op),
                           .name = "mark",
                           .run = mark_first,

@@ -294,7 +294,7 @@ START_TEST(endless_use_outside_iterations_keeps_the_lanes_small)
     rig_init(&rig, &(struct rig_options){0});
     tensor = step_malloc(&rig, PAGES(1));
     for (size_t i = 0; i < 9000; i++) {
-        RIG_OK(&rig, capu_upload(rig.context, tensor, &byte, 1));
+        RIG_OK(&rig, capu_upload(rig.context, tensor, &byte, 1, 0));
     }
     ck_assert_uint_le(rig.context->lanes.compute.capacity, 16384);
     rig_finish(&rig);

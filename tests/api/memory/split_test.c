@@ -13,7 +13,7 @@ static unsigned char *numbered(struct rig *rig, unsigned char *numbers, size_t b
     for (size_t i = 0; i < bytes; i++) {
         numbers[i] = (unsigned char)(i * 7 + i / 251);
     }
-    RIG_OK(rig, capu_upload(rig->context, tensor, numbers, bytes));
+    RIG_OK(rig, capu_upload(rig->context, tensor, numbers, bytes, 0));
     return tensor;
 }
 
@@ -22,7 +22,7 @@ static void expect_numbers(struct rig *rig, const unsigned char *tensor,
 {
     static unsigned char copy[PAGES(16)];
 
-    RIG_OK(rig, capu_download(rig->context, copy, tensor, bytes));
+    RIG_OK(rig, capu_download(rig->context, copy, tensor, bytes, 0));
     ck_assert_mem_eq(copy, numbers, bytes);
 }
 
@@ -323,16 +323,16 @@ START_TEST(wrong_lists_change_nothing)
     rig_init(&rig, &(struct rig_options){.budget_pages = 12});
     blob = step_malloc(&rig, PAGES(6));
     RIG_OK(&rig, capu_split(rig.context, blob, PAGES(2)));
-    STEP_FAILS(&rig, capu_split_list(rig.context, blob, crossing, 3), CAPU_OUT_OF_RANGE,
+    STEP_FAILS(&rig, capu_split_list(rig.context, blob, crossing, 3), CAPU_WRONG_ADDRESS,
                "capu_split_list: 8192 bytes");
-    STEP_FAILS(&rig, capu_split_list(rig.context, blob, beyond, 3), CAPU_OUT_OF_RANGE,
+    STEP_FAILS(&rig, capu_split_list(rig.context, blob, beyond, 3), CAPU_WRONG_ADDRESS,
                "cross the end");
-    STEP_FAILS(&rig, capu_split_list(rig.context, blob, zero, 3), CAPU_ZERO_BYTES, "2 of 3");
-    STEP_FAILS(&rig, capu_split_list(rig.context, blob, huge, 2), CAPU_OUT_OF_RANGE,
+    STEP_FAILS(&rig, capu_split_list(rig.context, blob, zero, 3), CAPU_INVALID, "2 of 3");
+    STEP_FAILS(&rig, capu_split_list(rig.context, blob, huge, 2), CAPU_WRONG_ADDRESS,
                "cross the end");
     STEP_FAILS(&rig, capu_split_list(rig.context, blob, now, 0), CAPU_INVALID, "no sizes");
     STEP_FAILS(&rig, capu_split_list(rig.context, blob, NULL, 1), CAPU_INVALID, "no sizes");
-    STEP_FAILS(&rig, capu_split_list(rig.context, &rig, now, 2), CAPU_UNKNOWN_ADDRESS,
+    STEP_FAILS(&rig, capu_split_list(rig.context, &rig, now, 2), CAPU_WRONG_ADDRESS,
                "capu_split_list");
     expect_tensors(&rig, blob, now, 2);
     ck_assert_ptr_null(capu_tensor_next(rig.context, &rig));

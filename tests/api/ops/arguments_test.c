@@ -89,7 +89,7 @@ static void train(struct net *net, unsigned char step, unsigned char later)
     net->setting.step = later;
     for (size_t i = LAYERS + 1; i-- > 0;) {
         step_next(rig, "backward", net->gradient, net->activations[i], PAGES(LAYER_PAGES));
-        RIG_OK(rig, capu_download(rig->context, &found, net->gradient, 1));
+        RIG_OK(rig, capu_download(rig->context, &found, net->gradient, 1, 0));
         net->wrong += found != (unsigned char)(2 + step * i);
     }
     RIG_OK(rig, capu_iteration_end(rig->context));

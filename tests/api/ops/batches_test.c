@@ -42,7 +42,7 @@ static void next(struct net *net, unsigned char *to, const unsigned char *from, 
     struct rows rows = {to, from, bytes};
 
     RIG_OK(&net->rig, CAPU_RUN(net->rig.context, next_rows, &rows, capu_reads(from),
-                               capu_operand_of(to, bytes, CAPU_WRITE_DISCARD)));
+                               capu_operand_of(to, bytes, CAPU_WRITE_REST_UNDEFINED)));
 }
 
 /* What the weights are, computed on plain memory. */
@@ -71,7 +71,8 @@ static capu_report train(struct net *net, size_t bytes)
         batch[i] = (unsigned char)(net->step + 7 * i);
     }
     net_begin(net, "train");
-    RIG_OK(&net->rig, capu_upload_discard(net->rig.context, net->activations[0], batch, bytes));
+    RIG_OK(&net->rig, capu_upload(net->rig.context, net->activations[0], batch, bytes,
+                                  CAPU_TRANSFER_REST_UNDEFINED));
     for (size_t i = 0; i < NET_LAYERS; i++) {
         next(net, net->activations[i + 1], net->activations[i], bytes);
     }
@@ -81,7 +82,7 @@ static capu_report train(struct net *net, size_t bytes)
                                    capu_updates(net->weights)));
     }
     mirror_train(batch, bytes);
-    RIG_OK(&net->rig, capu_download(net->rig.context, weights, net->weights, sizeof(weights)));
+    RIG_OK(&net->rig, capu_download(net->rig.context, weights, net->weights, sizeof(weights), 0));
     ck_assert_mem_eq(weights, mirror, sizeof(weights));
     return net_end(net);
 }
@@ -124,7 +125,8 @@ START_TEST(a_smaller_batch_is_uploaded_again)
         train(&net, LAYER_BYTES);
     }
     net_begin(&net, "train");
-    RIG_OK(&net.rig, capu_upload_discard(net.rig.context, net.activations[0], "batch", 5));
+    RIG_OK(&net.rig, capu_upload(net.rig.context, net.activations[0], "batch", 5,
+                                 CAPU_TRANSFER_REST_UNDEFINED));
     for (size_t i = 0; i < NET_LAYERS; i++) {
         next(&net, net.activations[i + 1], net.activations[i], 5);
     }
@@ -152,7 +154,7 @@ START_TEST(an_upload_discards_the_rest_of_its_tensors)
     blob = step_malloc(&rig, PAGES(6));
     RIG_OK(&rig, capu_split(rig.context, blob, PAGES(2)));
     RIG_OK(&rig, capu_split(rig.context, blob + PAGES(4), PAGES(2)));
-    RIG_OK(&rig, capu_upload_discard(rig.context, blob + PAGES(4), "new", 3));
+    RIG_OK(&rig, capu_upload(rig.context, blob + PAGES(4), "new", 3, CAPU_TRANSFER_REST_UNDEFINED));
     ck_assert_uint_eq(step_query(&rig, blob + PAGES(4)).is_defined,
                       rig.context->settings.is_tracking);
     step_set(&rig, blob, PAGES(6), 1);
@@ -160,18 +162,21 @@ START_TEST(an_upload_discards_the_rest_of_its_tensors)
         versions[i] = step_query(&rig, blob + PAGES(2 * i)).version;
     }
     memset(bytes, 2, sizeof(bytes));
-    RIG_OK(&rig, capu_upload_discard(rig.context, blob + PAGES(1), bytes, PAGES(2)));
+    RIG_OK(&rig, capu_upload(rig.context, blob + PAGES(1), bytes, PAGES(2),
+                             CAPU_TRANSFER_REST_UNDEFINED));
     step_expect(&rig, blob + PAGES(1), PAGES(2), 2);
     step_expect(&rig, blob + PAGES(4), PAGES(2), 1);
     for (size_t i = 0; i < 3 && rig.context->settings.is_tracking; i++) {
         ck_assert_uint_eq(step_query(&rig, blob + PAGES(2 * i)).version, versions[i] + (i < 2));
     }
-    RIG_OK(&rig, capu_download(rig.context, bytes, blob, PAGES(1)));
+    RIG_OK(&rig, capu_download(rig.context, bytes, blob, PAGES(1), 0));
     ck_assert(_i % 2 == 0 || bytes[0] != 1 || bytes[1] != 1);
-    STEP_FAILS(&rig, capu_upload_discard(rig.context, blob + PAGES(5), bytes, PAGES(2)),
-               CAPU_OUT_OF_RANGE, "capu_upload_discard");
-    STEP_FAILS(&rig, capu_upload_discard(rig.context, blob, bytes, 0), CAPU_ZERO_BYTES,
-               "capu_upload_discard");
+    STEP_FAILS(
+        &rig,
+        capu_upload(rig.context, blob + PAGES(5), bytes, PAGES(2), CAPU_TRANSFER_REST_UNDEFINED),
+        CAPU_WRONG_ADDRESS, "capu_upload");
+    STEP_FAILS(&rig, capu_upload(rig.context, blob, bytes, 0, CAPU_TRANSFER_REST_UNDEFINED),
+               CAPU_INVALID, "capu_upload");
     rig_finish(&rig);
 }
 END_TEST
@@ -193,7 +198,7 @@ START_TEST(an_op_discards_the_rest_of_its_tensors)
     rows.from = from;
     rows.to = blob + PAGES(1);
     RIG_OK(&rig, CAPU_RUN(rig.context, next_rows, &rows, capu_reads(from),
-                          capu_operand_of(rows.to, rows.bytes, CAPU_WRITE_DISCARD)));
+                          capu_operand_of(rows.to, rows.bytes, CAPU_WRITE_REST_UNDEFINED)));
     step_expect(&rig, rows.to, PAGES(1), 4);
     if (rig.context->settings.is_tracking) {
         ck_assert_uint_eq(step_query(&rig, blob).is_defined, 1);
@@ -201,14 +206,14 @@ START_TEST(an_op_discards_the_rest_of_its_tensors)
     }
     rows.to = blob + PAGES(2) + 100;
     RIG_OK(&rig, CAPU_RUN(rig.context, next_rows, &rows, capu_reads(from),
-                          capu_operand_of(rows.to, rows.bytes, CAPU_WRITE_DISCARD)));
+                          capu_operand_of(rows.to, rows.bytes, CAPU_WRITE_REST_UNDEFINED)));
     step_expect(&rig, rows.to, PAGES(1), 4);
     if (rig.context->settings.is_tracking) {
         ck_assert_uint_eq(step_query(&rig, blob + PAGES(3)).is_defined, 1);
         STEP_FAILS(&rig,
                    CAPU_RUN(rig.context, next_rows, &rows, capu_reads(from),
-                            capu_operand_of(blob, PAGES(7), CAPU_WRITE_DISCARD)),
-                   CAPU_OUT_OF_RANGE, "past the end of the allocation");
+                            capu_operand_of(blob, PAGES(7), CAPU_WRITE_REST_UNDEFINED)),
+                   CAPU_WRONG_ADDRESS, "past the end of the allocation");
     }
     rig_finish(&rig);
 }

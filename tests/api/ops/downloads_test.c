@@ -41,7 +41,7 @@ START_TEST(it_does_not_wait)
     step_set(&rig, tensor, PAGES(3), 1);
     RIG_OK(&rig, capu_run(rig.context, &op));
     step_set(&rig, tensor, PAGES(3), 2);
-    RIG_OK(&rig, capu_download_async(rig.context, bytes, tensor + 5, PAGES(3) - 5));
+    RIG_OK(&rig, capu_download(rig.context, bytes, tensor + 5, PAGES(3) - 5, CAPU_TRANSFER_ASYNC));
     step_set(&rig, tensor, PAGES(3), 3); /* comes after it */
     ck_assert_int_eq(sem_post(&gate), 0);
     RIG_OK(&rig, capu_synchronize(rig.context));
@@ -66,7 +66,7 @@ START_TEST(evicted_tensors_and_zeros_are_read)
     RIG_OK(&rig, capu_zero(rig.context, tensors[1], 0));
     for (unsigned char i = 0; i < 3; i++) {
         memset(bytes, 9, sizeof(bytes));
-        RIG_OK(&rig, capu_download_async(rig.context, bytes, tensors[i], PAGES(4)));
+        RIG_OK(&rig, capu_download(rig.context, bytes, tensors[i], PAGES(4), CAPU_TRANSFER_ASYNC));
         RIG_OK(&rig, capu_synchronize(rig.context));
         expect_bytes(bytes, PAGES(4), i == 1 ? 0 : i);
     }
@@ -89,10 +89,10 @@ START_TEST(it_is_planned)
         memset(bytes, 0, sizeof(bytes));
         if (i % 2 == 0) {
             RIG_OK(&net.rig, capu_download(net.rig.context, bytes, net.activations[2],
-                                           PAGES(NET_LAYER_PAGES)));
+                                           PAGES(NET_LAYER_PAGES), 0));
         } else {
-            RIG_OK(&net.rig, capu_download_async(net.rig.context, bytes, net.activations[2],
-                                                 PAGES(NET_LAYER_PAGES)));
+            RIG_OK(&net.rig, capu_download(net.rig.context, bytes, net.activations[2],
+                                           PAGES(NET_LAYER_PAGES), CAPU_TRANSFER_ASYNC));
         }
         net_backward(&net, NET_LAYERS);
         report = net_end(&net);
@@ -113,12 +113,14 @@ START_TEST(wrong_calls_are_named)
 
     rig_init(&rig, &(struct rig_options){0});
     tensor = step_malloc(&rig, PAGES(1));
-    STEP_FAILS(&rig, capu_download_async(rig.context, &byte, tensor, 0), CAPU_ZERO_BYTES,
-               "capu_download_async");
-    STEP_FAILS(&rig, capu_download_async(rig.context, NULL, tensor, 1), CAPU_INVALID, "address");
-    STEP_FAILS(&rig, capu_download_async(rig.context, &byte, &byte, 1), CAPU_UNKNOWN_ADDRESS,
-               "capu_download_async");
-    STEP_FAILS(&rig, capu_download_async(rig.context, &byte, tensor, 1), CAPU_UNDEFINED_READ, "");
+    STEP_FAILS(&rig, capu_download(rig.context, &byte, tensor, 0, CAPU_TRANSFER_ASYNC),
+               CAPU_INVALID, "capu_download");
+    STEP_FAILS(&rig, capu_download(rig.context, NULL, tensor, 1, CAPU_TRANSFER_ASYNC), CAPU_INVALID,
+               "address");
+    STEP_FAILS(&rig, capu_download(rig.context, &byte, &byte, 1, CAPU_TRANSFER_ASYNC),
+               CAPU_WRONG_ADDRESS, "capu_download");
+    STEP_FAILS(&rig, capu_download(rig.context, &byte, tensor, 1, CAPU_TRANSFER_ASYNC),
+               CAPU_UNDEFINED_READ, "");
     rig_finish(&rig);
 }
 END_TEST

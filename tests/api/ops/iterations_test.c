@@ -155,7 +155,7 @@ START_TEST(an_upload_copies_its_source)
     tensor = step_malloc(&rig, BYTES);
     for (unsigned char i = 1; i < 6; i++) {
         memset(source, i, BYTES);
-        RIG_OK(&rig, capu_upload(rig.context, tensor, source, BYTES));
+        RIG_OK(&rig, capu_upload(rig.context, tensor, source, BYTES, 0));
         memset(source, 0xee, BYTES);
         step_expect(&rig, tensor + BYTES / 2, 1000, i);
         step_expect(&rig, tensor + BYTES - 1000, 1000, i);

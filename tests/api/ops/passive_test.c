@@ -189,7 +189,7 @@ static capu_status train(struct rig *rig, unsigned char *sum)
         RIG_OK(rig, capu_iteration_end(rig->context));
     }
     if (status == CAPU_OK) {
-        RIG_OK(rig, capu_download(rig->context, sum, weights, 1));
+        RIG_OK(rig, capu_download(rig->context, sum, weights, 1, 0));
     }
     return status;
 }
@@ -371,7 +371,7 @@ START_TEST(two_contexts_live_side_by_side)
     for (size_t i = 8; i < 16; i++) {
         step_expect(&rigs[i % 2], tensors[i % 2][i / 2 % 4], PAGES(3), (unsigned char)(i + 1));
     }
-    STEP_FAILS(&rigs[0], capu_free(rigs[0].context, tensors[1][0]), CAPU_UNKNOWN_ADDRESS,
+    STEP_FAILS(&rigs[0], capu_free(rigs[0].context, tensors[1][0]), CAPU_WRONG_ADDRESS,
                "no tensor of this context");
     ck_assert_str_eq(capu_last_error(rigs[1].context), "");
     rig_finish(&rigs[0]);

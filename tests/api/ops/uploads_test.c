@@ -17,7 +17,7 @@ static void upload(struct net *net, unsigned char *to, size_t bytes, unsigned ch
     static unsigned char source[2 * LAYER_BYTES];
 
     memset(source, value, bytes);
-    RIG_OK(&net->rig, capu_upload(net->rig.context, to, source, bytes));
+    RIG_OK(&net->rig, capu_upload(net->rig.context, to, source, bytes, 0));
     memset(source, 0xa5, bytes);
 }
 
@@ -163,7 +163,7 @@ START_TEST(uploads_that_run_again_keep_their_bytes)
         count++;
     }
     ck_assert(tensor_is_lost(tensors_find(&net.rig.context->memory.tensors, net.activations[0])));
-    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[0], 1),
+    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[0], 1, 0),
                CAPU_HOST_OVER_BUDGET, "activation");
     ck_assert(uploads_are_there(&net.rig.context->residency.uploads));
     while (count > 0) {
@@ -340,7 +340,7 @@ START_TEST(staging_memory_is_used_again_when_it_is_free)
     }
     for (unsigned char i = 0; i <= STAGING_LIMIT / PIECE; i++) {
         memset(source, 10 + i, PIECE);
-        RIG_OK(&rig, capu_upload(rig.context, tensors[i % 2], source, PIECE));
+        RIG_OK(&rig, capu_upload(rig.context, tensors[i % 2], source, PIECE, 0));
     }
     step_expect(&rig, tensors[0], PIECE, 10 + STAGING_LIMIT / PIECE);
     step_expect(&rig, tensors[1], PIECE, 9 + STAGING_LIMIT / PIECE);
@@ -380,7 +380,7 @@ START_TEST(an_upload_gets_the_block_of_a_copy_out)
     STEP_FAILS(&rig, step_try_next(&rig, "next", tensors[4], tensors[0], PAGES(pages[0])),
                CAPU_HOST_OVER_BUDGET, "host budget");
     memset(source, 5, RIG_PAGE);
-    RIG_OK(&rig, capu_upload(rig.context, input, source, RIG_PAGE));
+    RIG_OK(&rig, capu_upload(rig.context, input, source, RIG_PAGE, 0));
     ck_assert(uploads_are_there(&rig.context->residency.uploads));
     RIG_OK(&rig, capu_iteration_end(rig.context));
     step_expect(&rig, input, RIG_PAGE, 5);

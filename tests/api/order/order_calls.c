@@ -40,9 +40,9 @@ static capu_status run_write_part(struct world *world, size_t item)
     return status;
 }
 
-static capu_status run_write_cleared(struct world *world, size_t item)
+static capu_status run_write_rest_zero(struct world *world, size_t item)
 {
-    return run_role(world, item, CAPU_WRITE_CLEARED);
+    return run_role(world, item, CAPU_WRITE_REST_ZERO);
 }
 
 static capu_status run_scratch(struct world *world, size_t item)
@@ -100,8 +100,9 @@ static capu_status upload_bytes(struct world *world, size_t item, uint64_t from,
     capu_status status;
 
     world_fill(world, source, bytes);
-    status = discards ? capu_upload_discard(world->rig.context, to, source, bytes)
-                      : capu_upload(world->rig.context, to, source, bytes);
+    status = discards
+                 ? capu_upload(world->rig.context, to, source, bytes, CAPU_TRANSFER_REST_UNDEFINED)
+                 : capu_upload(world->rig.context, to, source, bytes, 0);
     if (status == CAPU_OK) {
         memcpy(world->items[item].plain + from, source, bytes);
     }
@@ -141,9 +142,10 @@ static capu_status download_bytes(struct world *world, size_t item, uint64_t fro
     world->download_bytes = bytes;
     ck_assert(world->download != NULL && world->expected != NULL);
     memcpy(world->expected, read->plain + from, bytes);
-    status = waits ? capu_download(world->rig.context, world->download, read->address + from, bytes)
-                   : capu_download_async(world->rig.context, world->download, read->address + from,
-                                         bytes);
+    status =
+        waits ? capu_download(world->rig.context, world->download, read->address + from, bytes, 0)
+              : capu_download(world->rig.context, world->download, read->address + from, bytes,
+                              CAPU_TRANSFER_ASYNC);
     if (status != CAPU_OK) {
         memcpy(world->expected, world->download, bytes);
     } else if (waits) {
@@ -388,7 +390,7 @@ const struct order_call order_calls[] = {
     {"run: write", run_write},
     {"run: update", run_update},
     {"run: write a part", run_write_part},
-    {"run: write cleared", run_write_cleared},
+    {"run: write, rest zero", run_write_rest_zero},
     {"run: scratch", run_scratch},
     {"run: collective", run_collective},
     {"access: read", access_read},

@@ -167,7 +167,7 @@ static void run_plain(struct world *world, const struct use *uses, size_t count)
     for (size_t i = 0; i < count; i++) {
         struct mixing_operand *operand = &mixing.operands[i];
 
-        if (operand->role == CAPU_WRITE_CLEARED) {
+        if (operand->role == CAPU_WRITE_REST_ZERO) {
             memset(operand->address, 0, operand->bytes);
         }
     }
@@ -393,7 +393,7 @@ static void check_item(struct world *world, size_t number)
     }
     may_be_lost =
         may_be_lost || (item->is_transient && tensor_is_lost(world_tensor(world, number)));
-    status = capu_download(world->rig.context, bytes, item->address, item->bytes);
+    status = capu_download(world->rig.context, bytes, item->address, item->bytes, 0);
     if (status == CAPU_CONTENTS_LOST && may_be_lost) {
         return;
     }

@@ -374,7 +374,7 @@ START_TEST(drop_in_calls_use_the_current_context)
 
     ck_assert_int_eq(capu_drop_in_malloc(&first, 100), CAPU_INVALID);
     ck_assert_int_eq(capu_drop_in_memset(first, 0, 1), CAPU_INVALID);
-    ck_assert_int_eq(capu_drop_in_memcpy(first, bytes, 0, CAPU_HOST_TO_DEVICE), CAPU_INVALID);
+    ck_assert_int_eq(capu_drop_in_memcpy(first, bytes, 1, CAPU_HOST_TO_DEVICE), CAPU_INVALID);
     rig_init(&rig, &(struct rig_options){.budget_pages = 8});
     capu_context_make_current(rig.context);
     ck_assert_ptr_eq(capu_context_current(), rig.context);
@@ -389,10 +389,12 @@ START_TEST(drop_in_calls_use_the_current_context)
     RIG_OK(&rig, capu_drop_in_memcpy(bytes, second, 100, CAPU_DEVICE_TO_HOST));
     ck_assert_uint_eq(bytes[49], 0);
     ck_assert_uint_eq(bytes[50], 5);
-    STEP_FAILS(&rig, capu_drop_in_memset(second, 1, 50), CAPU_UNSUPPORTED, "memset to 1");
-    STEP_FAILS(&rig, capu_drop_in_memcpy(second, bytes, 1, (capu_memcpy_kind)9), CAPU_INVALID, "9");
-    STEP_FAILS(&rig, capu_drop_in_memcpy(second, bytes, 0, (capu_memcpy_kind)9), CAPU_INVALID, "9");
-    STEP_FAILS(&rig, capu_drop_in_run(NULL), CAPU_INVALID, "no op");
+    STEP_FAILS(&rig, capu_drop_in_memset(second, 1, 50), CAPU_UNSUPPORTED, "only the value 0");
+    STEP_FAILS(&rig, capu_drop_in_memcpy(second, bytes, 1, (capu_memcpy_kind)9), CAPU_INVALID,
+               "not a");
+    STEP_FAILS(&rig, capu_drop_in_memcpy(second, bytes, 0, (capu_memcpy_kind)9), CAPU_INVALID,
+               "not a");
+    STEP_FAILS(&rig, capu_run(NULL, NULL), CAPU_INVALID, "no op");
     RIG_OK(&rig, capu_drop_in_synchronize());
     RIG_OK(&rig, capu_drop_in_free(first));
     capu_context_make_current(NULL);

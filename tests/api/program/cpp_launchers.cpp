@@ -15,7 +15,7 @@ struct shape {
 };
 
 CAPU_LAUNCHER(every_role, (const float *, a, reads), (float *, b, writes, n),
-              (float *, c, writes_cleared, rows *columns), (float *, d, writes_discard, 3),
+              (float *, c, writes_rest_zero, rows *columns), (float *, d, writes_rest_undefined, 3),
               (double *, e, updates, static_cast<std::int64_t>(n)), (char *, f, scratch, size),
               (int, n, value), (int, rows, value), (int, columns, value), (size_t, size, value),
               (shape, whole, value), (const char *, label, name), (int, layer, index))
@@ -49,9 +49,9 @@ void fill(float *x, int count, gpu_stream stream)
 
 static capu_status call_all(float *x)
 {
-    const capu_operand operands[] = {capu_reads(x),          capu_writes(x),
-                                     capu_writes_cleared(x), capu_writes_discard(x),
-                                     capu_updates(x),        capu_scratch(x)};
+    const capu_operand operands[] = {
+        capu_reads(x),   capu_writes(x), capu_writes_rest_zero(x), capu_writes_rest_undefined(x),
+        capu_updates(x), capu_scratch(x)};
     double e = 0.0;
     char f = 0;
     capu_status status = every_role(x, x, x, x, &e, &f, 1, 1, 1, 1, shape(), "label", 1);

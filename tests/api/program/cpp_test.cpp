@@ -46,7 +46,7 @@ float item(capu_context *context, const float *address)
 {
     float value = 0.0f;
 
-    CHECK(capu_download(context, &value, address, sizeof(value)) == CAPU_OK);
+    CHECK(capu_download(context, &value, address, sizeof(value), 0) == CAPU_OK);
     return value;
 }
 
@@ -119,20 +119,23 @@ void operands_without_memory_are_left_out()
     CHECK(item(context, x) == 3.0f);
     CHECK(capu::run(context, "none", {capu::updates(x + count, 0)}, [](capu_stream) {}) == CAPU_OK);
     CHECK(capu::run(context, "half", {capu::updates(x, count / 2)}, set) == CAPU_OK);
-    CHECK(capu::run(context, "far", {capu::reads(x, count + 1)}, set) == CAPU_OUT_OF_RANGE);
+    CHECK(capu::run(context, "far", {capu::reads(x, count + 1)}, set) == CAPU_WRONG_ADDRESS);
     CHECK(last_error_has(context, "262148 bytes"));
-    CHECK(capu::run(context, "far", {capu::scratch(x, SIZE_MAX)}, set) == CAPU_OUT_OF_RANGE);
+    CHECK(capu::run(context, "far", {capu::scratch(x, SIZE_MAX)}, set) == CAPU_WRONG_ADDRESS);
     CHECK(capu::run(context, "bytes", {capu::writes(whole, count * sizeof(float))}, set) ==
           CAPU_OK);
     CHECK(capu::run(context, "bytes", {capu::writes(whole, count * sizeof(float) + 1)}, set) ==
-          CAPU_OUT_OF_RANGE);
-    CHECK(capu::run(context, "some", {capu::writes_discard(x, 4)}, [](capu_stream) {}) == CAPU_OK);
-    CHECK(capu::run(context, "all", {capu::writes_discard(x)}, set) == CAPU_OK);
-    CHECK(capu::run(context, "clear", {capu::writes_cleared(x, 4)}, [](capu_stream) {}) == CAPU_OK);
+          CAPU_WRONG_ADDRESS);
+    CHECK(capu::run(context, "some", {capu::writes_rest_undefined(x, 4)}, [](capu_stream) {}) ==
+          CAPU_OK);
+    CHECK(capu::run(context, "all", {capu::writes_rest_undefined(x)}, set) == CAPU_OK);
+    CHECK(capu::run(context, "clear", {capu::writes_rest_zero(x, 4)}, [](capu_stream) {}) ==
+          CAPU_OK);
     CHECK(item(context, x + 3) == 0.0f);
     CHECK(item(context, x + 4) == 3.0f);
-    CHECK(capu::run(context, "part", {capu::writes_discard(x)}, set) == CAPU_OK);
-    CHECK(capu::run(context, "part", {capu::writes_discard(x, 4)}, [](capu_stream) {}) == CAPU_OK);
+    CHECK(capu::run(context, "part", {capu::writes_rest_undefined(x)}, set) == CAPU_OK);
+    CHECK(capu::run(context, "part", {capu::writes_rest_undefined(x, 4)}, [](capu_stream) {}) ==
+          CAPU_OK);
     CHECK(item(context, x + 4) == 3.0f);
 }
 

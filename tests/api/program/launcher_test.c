@@ -38,7 +38,7 @@ static CAPU_LAUNCHER(product, (const char *, label, name), (int, layer, index),
     memcpy(out, in, BYTES);
 }
 
-static CAPU_LAUNCHER(numbered, (int, layer, index), (float *, out, writes_cleared),
+static CAPU_LAUNCHER(numbered, (int, layer, index), (float *, out, writes_rest_zero),
                      (float *, sums, scratch))
 {
     sums[0] = 1.0f;
@@ -68,7 +68,7 @@ static void double_all(float *x, int count)
     }
 }
 
-static CAPU_LAUNCHER(begin, (float *, out, writes_discard, count), (int, count, value))
+static CAPU_LAUNCHER(begin, (float *, out, writes_rest_undefined, count), (int, count, value))
 {
     for (int i = 0; i < count; i++) {
         out[i] = 1.0f;
@@ -102,7 +102,7 @@ static void expect(struct rig *rig, const float *from, size_t index, float value
 {
     float found = -1.0f;
 
-    RIG_OK(rig, capu_download(rig->context, &found, from + index, sizeof(found)));
+    RIG_OK(rig, capu_download(rig->context, &found, from + index, sizeof(found), 0));
     ck_assert_float_eq(found, value);
 }
 
@@ -143,7 +143,7 @@ START_TEST(ops_have_the_names_of_launchers_or_given_ones)
     STEP_FAILS(&rig, product(NULL, -1, y, x), CAPU_UNDEFINED_READ, "op 'product.-1' reads");
     memset(much, 'n', sizeof(much) - 1);
     STEP_FAILS(&rig, product(much, 7, y, x), CAPU_UNDEFINED_READ, "nnn.7' reads");
-    STEP_FAILS(&rig, numbered(INT32_MAX, x, (float *)&rig), CAPU_UNKNOWN_ADDRESS,
+    STEP_FAILS(&rig, numbered(INT32_MAX, x, (float *)&rig), CAPU_WRONG_ADDRESS,
                "op 'numbered.2147483647', operand 2 of 2");
     RIG_OK(&rig, numbered(0, x, y));
     expect(&rig, x, 0, 1.0f);
@@ -169,7 +169,7 @@ START_TEST(operands_without_memory_are_left_out)
     RIG_OK(&rig, run_double_all(NULL, 0));
     expect(&rig, y, 0, 0.0f);
     op.operand_count = 1;
-    ck_assert_int_eq(capu_run(rig.context, &op), CAPU_UNKNOWN_ADDRESS);
+    ck_assert_int_eq(capu_run(rig.context, &op), CAPU_WRONG_ADDRESS);
     finish(&rig);
 }
 END_TEST
@@ -186,9 +186,9 @@ START_TEST(counts_are_in_items_and_may_not_overflow)
     expect(&rig, x, COUNT / 2 - 1, 5.0f);
     expect(&rig, x, COUNT / 2, 0.0f);
     ck_assert(seen_stream == capu_context_stream(rig.context));
-    STEP_FAILS(&rig, fill_rows(x, (struct shape){1, COUNT + 1}, 0.0f, NULL), CAPU_OUT_OF_RANGE,
+    STEP_FAILS(&rig, fill_rows(x, (struct shape){1, COUNT + 1}, 0.0f, NULL), CAPU_WRONG_ADDRESS,
                "op 'fill_rows', operand 1 of 1: 4100 bytes");
-    STEP_FAILS(&rig, run_double_all(x, -1), CAPU_OUT_OF_RANGE, "past the end");
+    STEP_FAILS(&rig, run_double_all(x, -1), CAPU_WRONG_ADDRESS, "past the end");
     finish(&rig);
 }
 END_TEST

@@ -154,12 +154,12 @@ static int call_everything(capu_context *context, unsigned char *tensor)
     int first = 0;
     int number = 0;
 
-#define CALL(call_)                                    \
-    do {                                               \
-        number++;                                      \
-        if ((call_) != CAPU_WRONG_PROCESS && !first) { \
-            first = number;                            \
-        }                                              \
+#define CALL(call_)                                  \
+    do {                                             \
+        number++;                                    \
+        if ((call_) != CAPU_WRONG_ORDER && !first) { \
+            first = number;                          \
+        }                                            \
     } while (0)
 
     CALL(capu_malloc(context, 100, &address));
@@ -175,8 +175,8 @@ static int call_everything(capu_context *context, unsigned char *tensor)
     CALL(capu_access_end(context));
     CALL(capu_segment_begin(context, "s"));
     CALL(capu_segment_end(context));
-    CALL(capu_upload(context, tensor, &op, 1));
-    CALL(capu_download(context, &held, tensor, 1));
+    CALL(capu_upload(context, tensor, &op, 1, 0));
+    CALL(capu_download(context, &held, tensor, 1, 0));
     CALL(capu_copy(context, tensor, tensor + 1, 1));
     CALL(capu_zero(context, tensor, 1));
     CALL(capu_synchronize(context));
@@ -185,8 +185,8 @@ static int call_everything(capu_context *context, unsigned char *tensor)
     CALL(capu_memory_print(context, stderr));
     capu_context_make_current(context);
     CALL(capu_drop_in_synchronize());
-    CALL(capu_drop_in_memcpy(tensor, tensor, 0, CAPU_HOST_TO_DEVICE));
-    CALL(capu_drop_in_memset(tensor, 0, 0));
+    CALL(capu_drop_in_memcpy(tensor, &held, 1, CAPU_HOST_TO_DEVICE));
+    CALL(capu_drop_in_memset(tensor, 0, 1));
 #undef CALL
     capu_memory_usage(context, &held, NULL, NULL);
     if (first == 0 && (held != 77 || strstr(capu_last_error(context), "fork") == NULL)) {

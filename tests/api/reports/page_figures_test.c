@@ -340,7 +340,7 @@ static capu_status set_up_and_train(uint64_t budget_bytes, capu_report *report)
         status = capu_split(rig.context, blob + i * PIECE, PIECE);
     }
     for (size_t round = 0; round < 3 && status == CAPU_OK; round++) {
-        status = capu_upload(rig.context, input, bytes, BLOB - 1);
+        status = capu_upload(rig.context, input, bytes, BLOB - 1, 0);
         RIG_OK(&rig, capu_iteration_begin(rig.context, NULL));
         for (size_t i = 1; i < 6; i++) {
             step_bump(&rig, "touch", blob + i * PIECE, PIECE);

@@ -409,7 +409,7 @@ START_TEST(the_trace_of_an_untidy_program_is_valid)
         }
         tensors[0] = step_tensor(&rig, "act", CAPU_ACTIVATION, 4);
         RIG_OK(&rig, capu_zero(rig.context, tensors[0], 0));
-        RIG_OK(&rig, capu_download(rig.context, &byte, tensors[0], 1));
+        RIG_OK(&rig, capu_download(rig.context, &byte, tensors[0], 1, 0));
         step_bump(&rig, "accumulate", tensors[0], PAGES(4));
         RIG_OK(&rig, capu_split(rig.context, tensors[0] + 100, PAGES(2)));
         step_bump(&rig, "parts", tensors[0], PAGES(4));

@@ -160,7 +160,7 @@ START_TEST(a_write_that_leaves_bytes_unwritten)
                    CAPU_INVALID, text);
     }
     /* Unless it says that the rest is not needed. */
-    RIG_OK(&setting.rig, run(&setting, (struct job){.count = 1}, CAPU_WRITE_DISCARD));
+    RIG_OK(&setting.rig, run(&setting, (struct job){.count = 1}, CAPU_WRITE_REST_UNDEFINED));
     /* What it writes are NaN of its own, infinities and -1: no reason for an error. */
     RIG_OK(&setting.rig, run(&setting, (struct job){0}, CAPU_WRITE));
     step_set(&setting.rig, setting.x, setting.bytes, 0xff);
@@ -176,7 +176,7 @@ START_TEST(a_write_that_is_accumulated_into)
     start(&setting, _i);
     STEP_FAILS(&setting.rig, run(&setting, (struct job){.adds = true}, CAPU_WRITE), CAPU_INVALID,
                "op 'job' reads 'y' before it has written it, which it declares as only written");
-    STEP_FAILS(&setting.rig, run(&setting, (struct job){.adds = true}, CAPU_WRITE_DISCARD),
+    STEP_FAILS(&setting.rig, run(&setting, (struct job){.adds = true}, CAPU_WRITE_REST_UNDEFINED),
                CAPU_INVALID,
                "op 'job' reads 'y' before it has written it, which it declares as only written");
     /* Read first and then overwritten: the result shows it elsewhere. */

@@ -242,8 +242,8 @@ START_TEST(a_few_bytes_that_are_not_written_are_named)
         STEP_FAILS(&setting.rig, run(&setting, add_nothing, NULL, CAPU_WRITE, 0, &jobs[i]),
                    CAPU_INVALID, text);
     }
-    RIG_OK(&setting.rig, run(&setting, add_nothing, NULL, CAPU_WRITE_DISCARD, 0, &jobs[0]));
-    RIG_OK(&setting.rig, run(&setting, add_nothing, NULL, CAPU_WRITE_CLEARED, 0, &jobs[0]));
+    RIG_OK(&setting.rig, run(&setting, add_nothing, NULL, CAPU_WRITE_REST_UNDEFINED, 0, &jobs[0]));
+    RIG_OK(&setting.rig, run(&setting, add_nothing, NULL, CAPU_WRITE_REST_ZERO, 0, &jobs[0]));
     step_expect(&setting.rig, setting.out + 100, 4, 0);
     finish(&setting);
 }
@@ -470,7 +470,7 @@ START_TEST(replays_that_are_right_are_not_reported)
     }
     for (size_t round = 0; round < 5; round++) {
         RIG_OK(&rig, capu_iteration_begin(rig.context, NULL));
-        RIG_OK(&rig, capu_upload_discard(rig.context, layers[0], &step, 1));
+        RIG_OK(&rig, capu_upload(rig.context, layers[0], &step, 1, CAPU_TRANSFER_REST_UNDEFINED));
         for (size_t i = 0; i < LAYERS; i++) {
             struct layer layer = {layers[i + 1], layers[i], &step};
 

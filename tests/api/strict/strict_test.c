@@ -17,7 +17,7 @@ static float *read_floats(struct rig *rig, const void *from, size_t bytes)
     float *floats = malloc(bytes);
 
     ck_assert_ptr_nonnull(floats);
-    RIG_OK(rig, capu_download(rig->context, floats, from, bytes));
+    RIG_OK(rig, capu_download(rig->context, floats, from, bytes, 0));
     return floats;
 }
 

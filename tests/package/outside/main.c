@@ -35,7 +35,7 @@ int main(void)
     for (size_t i = 0; i < 4; i++) {
         const unsigned char *end = (const unsigned char *)tensors[i] + BYTES - 1;
 
-        failed |= capu_download(context, &last, end, 1) != CAPU_OK || last != 7;
+        failed |= capu_download(context, &last, end, 1, 0) != CAPU_OK || last != 7;
     }
     capu_context_destroy(context);
     printf("capuchin %s: %s\n", capu_version(), failed ? "failed" : "works");

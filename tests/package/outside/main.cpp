@@ -24,8 +24,8 @@ int main()
         unsigned char last = 0;
 
         works = works &&
-                capu_download(context, &last, static_cast<unsigned char *>(tensor) + bytes - 1,
-                              1) == CAPU_OK &&
+                capu_download(context, &last, static_cast<unsigned char *>(tensor) + bytes - 1, 1,
+                              0) == CAPU_OK &&
                 last == 7;
     }
     works = step.end() == CAPU_OK && works;

@@ -24,9 +24,9 @@ int main(int argc, char **argv)
     }
     if (capu_parallel_create(context, MPI_COMM_WORLD, NULL, &group) == CAPU_OK) {
         failed = capu_malloc(context, sizeof(one), &number) != CAPU_OK ||
-                 capu_upload(context, number, &one, sizeof(one)) != CAPU_OK ||
+                 capu_upload(context, number, &one, sizeof(one), 0) != CAPU_OK ||
                  capu_parallel_allreduce(group, "ranks", number, 1, CAPU_PARALLEL_I32) != CAPU_OK ||
-                 capu_download(context, &sum, number, sizeof(sum)) != CAPU_OK ||
+                 capu_download(context, &sum, number, sizeof(sum), 0) != CAPU_OK ||
                  sum != capu_parallel_ranks(group);
         if (failed) {
             fprintf(stderr, "%s; %s\n", capu_last_error(context), capu_parallel_error(group));

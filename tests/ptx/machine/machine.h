@@ -65,9 +65,9 @@ struct machine_variable {
 /*
  * Opens a module. The text is copied, and need not be terminated. On failure *module is unchanged.
  *
- * Errors, each with the line in `problem`: BAD_FILE: not PTX; UNSUPPORTED: a directive
- * or a variable that the machine does not know, by name, or recursion; NO_HOST_MEMORY; FILE_FAILED:
- * the compiler cannot be run or fails.
+ * Errors, each with the line in `problem`: FILE_FAILED: not PTX, or the compiler cannot be
+ * run or fails; UNSUPPORTED: a directive or a variable that the machine does not know, by name, or
+ * recursion; NO_HOST_MEMORY.
  */
 capu_status machine_open(const char *text, size_t count, struct machine_module **module,
                          struct error_text *problem);

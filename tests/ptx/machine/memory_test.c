@@ -385,7 +385,7 @@ static const struct {
     capu_status status;
     const char *problem;
 } refused[] = {
-    {"int main(void) { return 0; }", CAPU_BAD_FILE, "line 1"},
+    {"int main(void) { return 0; }", CAPU_FILE_FAILED, "line 1"},
     {HEAD ".global .texref t;\n.visible .entry k() { ret; }", CAPU_UNSUPPORTED, ": t"},
     {HEAD ".extern .global .u32 x;\n.visible .entry k() { ret; }", CAPU_UNSUPPORTED, ": x"},
     {HEAD ".func f() { call.uni g, (); ret; }\n.func g() { call.uni f, (); ret; }\n"

@@ -34,7 +34,7 @@ START_TEST(a_range_is_not_reused_until_settled)
     ck_assert_int_eq(ranges_create(device, &ranges), CAPU_OK);
     ck_assert(!ranges_contains(ranges, &a));
     ck_assert_int_eq(ranges_take(ranges, 0, &a), CAPU_INVALID);
-    ck_assert_int_eq(ranges_take(ranges, SIZE_MAX, &a), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_int_eq(ranges_take(ranges, SIZE_MAX, &a), CAPU_SYSTEM_LIMIT);
     ck_assert_int_eq(ranges_take(ranges, 4, &a), CAPU_OK);
     ck_assert_int_eq(ranges_take(ranges, 4, &b), CAPU_OK);
     ck_assert_uint_eq((uintptr_t)a % PAGE, 0);
@@ -80,7 +80,7 @@ static capu_status refuse_large(void *state, struct device *inner, const struct 
 {
     (void)state;
     (void)inner;
-    return call->slot == ADAPTOR_RANGE_RESERVE && call->bytes > SMALL_BYTES ? CAPU_NO_ADDRESS_SPACE
+    return call->slot == ADAPTOR_RANGE_RESERVE && call->bytes > SMALL_BYTES ? CAPU_SYSTEM_LIMIT
                                                                             : CAPU_OK;
 }
 
@@ -99,7 +99,7 @@ START_TEST(reservations_shrink_to_what_is_possible)
         CHECK_VALID(ranges_validate, ranges);
     }
     ck_assert_int_eq(ranges_take(ranges, 40, &address), CAPU_OK);
-    ck_assert_int_eq(ranges_take(ranges, 41, &address), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_int_eq(ranges_take(ranges, 41, &address), CAPU_SYSTEM_LIMIT);
     CHECK_VALID(ranges_validate, ranges);
     ranges_destroy(ranges);
     device_destroy(device);

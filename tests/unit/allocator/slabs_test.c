@@ -325,9 +325,9 @@ START_TEST(slots_share_pages_where_mappings_are_short)
     ground_start(&ground, PAGE, true);
     slabs_start(&ground);
     slabs_spread(ground.slabs);
-    adaptor_fault_arm(ground.device, &(struct adaptor_fault_plan){.slot = ADAPTOR_MAP,
-                                                                  .call = 1,
-                                                                  .status = CAPU_NO_ADDRESS_SPACE});
+    adaptor_fault_arm(
+        ground.device,
+        &(struct adaptor_fault_plan){.slot = ADAPTOR_MAP, .call = 1, .status = CAPU_SYSTEM_LIMIT});
     ck_assert_int_eq(slabs_take(ground.slabs, 256, &a), CAPU_OK);
     ck_assert_int_eq(slabs_take(ground.slabs, 256, &b), CAPU_OK);
     ck_assert_ptr_eq(b, (char *)a + 256);

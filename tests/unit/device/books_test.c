@@ -168,7 +168,7 @@ START_TEST(addresses_are_aligned_and_bounded)
         ck_assert_uint_eq((uintptr_t)address % alignment, 0);
         addresses_release(address, alignment);
     }
-    ck_assert_int_eq(addresses_reserve(UINT64_MAX - 4095, 8192, &address), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_int_eq(addresses_reserve(UINT64_MAX - 4095, 8192, &address), CAPU_SYSTEM_LIMIT);
 }
 END_TEST
 

@@ -206,8 +206,8 @@ START_TEST(a_map_that_fails_half_way_is_undone)
         int error;
         capu_status status;
     } cases[] = {
-        {FAKE_cuMemMap, 1, OUT_OF_MEMORY, CAPU_NO_ADDRESS_SPACE},
-        {FAKE_cuMemMap, 4, OUT_OF_MEMORY, CAPU_NO_ADDRESS_SPACE},
+        {FAKE_cuMemMap, 1, OUT_OF_MEMORY, CAPU_SYSTEM_LIMIT},
+        {FAKE_cuMemMap, 4, OUT_OF_MEMORY, CAPU_SYSTEM_LIMIT},
         {FAKE_cuMemMap, PAGES, INVALID_VALUE, CAPU_DEVICE_FAILED},
         {FAKE_cuMemSetAccess, 1, INVALID_VALUE, CAPU_DEVICE_FAILED},
         {FAKE_cudaSetDevice, 1, INVALID_VALUE, CAPU_DEVICE_FAILED},
@@ -281,9 +281,9 @@ START_TEST(a_range_refused_by_the_driver_is_reported)
     void *range = NULL;
 
     on_fake_fail(FAKE_cuMemAddressReserve, 1, INVALID_VALUE);
-    ck_assert_int_eq(device_range_reserve(device, PAGE, &range), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_int_eq(device_range_reserve(device, PAGE, &range), CAPU_SYSTEM_LIMIT);
     on_fake_fail(FAKE_cuMemAddressReserve, 1, OUT_OF_MEMORY);
-    ck_assert_int_eq(device_range_reserve(device, PAGE, &range), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_int_eq(device_range_reserve(device, PAGE, &range), CAPU_SYSTEM_LIMIT);
     ck_assert_ptr_null(range);
     device_destroy(device);
 }
@@ -573,7 +573,7 @@ START_TEST(ranges_are_aligned_even_if_the_driver_does_not)
     ck_assert_uint_eq(fake_cudart_left().ranges, 2);
     /* If it cannot be reserved with a page more, nothing is left. */
     on_fake_fail(FAKE_cuMemAddressReserve, 1, OUT_OF_MEMORY);
-    ck_assert_int_eq(device_range_reserve(device, 4 * PAGE, &range[0]), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_int_eq(device_range_reserve(device, 4 * PAGE, &range[0]), CAPU_SYSTEM_LIMIT);
     ck_assert_uint_eq(fake_cudart_left().ranges, 2);
     device_destroy(device);
     on_fake_nothing_is_left();

@@ -71,7 +71,7 @@ START_TEST(wrong_options_are_named)
     char text[512] = "";
 
     ck_assert_int_eq(host_options_complete(&machine, &options, text, sizeof(text)),
-                     CAPU_NO_ADDRESS_SPACE);
+                     CAPU_SYSTEM_LIMIT);
     ck_assert_ptr_nonnull(strstr(text, "65536"));
     ck_assert_ptr_nonnull(strstr(text, "8589934592"));
     ck_assert_ptr_nonnull(strstr(text, "65530"));
@@ -192,10 +192,10 @@ START_TEST(mappings_are_refused_below_the_limit)
     CHECK_OK(device_range_reserve(device, SLOTS * 64 * KIB, &range));
     host_of(device)->mapping_limit = 20;
     /* In reverse order each page needs a mapping; in order all of them are one. */
-    ck_assert_int_eq(device_map(device, range, scattered, SLOTS), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_int_eq(device_map(device, range, scattered, SLOTS), CAPU_SYSTEM_LIMIT);
     CHECK_OK(device_map(device, range, scattered, 18));
     ck_assert_uint_eq(host_of(device)->mapping_count, 20);
-    ck_assert_int_eq(device_range_reserve(device, 64 * KIB, &untouched), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_int_eq(device_range_reserve(device, 64 * KIB, &untouched), CAPU_SYSTEM_LIMIT);
     ck_assert_ptr_null(untouched);
     CHECK_OK(device_unmap(device, range, 18));
     CHECK_OK(device_map(device, range, pages, SLOTS));
@@ -219,7 +219,7 @@ START_TEST(mappings_are_counted_for_all_devices)
         host_of(devices[which])->mapping_limit = 40;
     }
     CHECK_OK(device_map(devices[0], ranges[0], scattered[0], 30));
-    ck_assert_int_eq(device_map(devices[1], ranges[1], scattered[1], 30), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_int_eq(device_map(devices[1], ranges[1], scattered[1], 30), CAPU_SYSTEM_LIMIT);
     ck_assert_uint_eq(host_of(devices[1])->mapping_count, 1);
     CHECK_OK(device_map(devices[1], ranges[1], scattered[1], 6));
     /* The mappings of a destroyed device are available to the others. */
@@ -287,8 +287,8 @@ START_TEST(a_program_without_mappings_can_unmap)
         munmap(mappings[index], 4 * KIB);
     }
     /* A kernel with a higher limit than this test can use up maps all pages. */
-    ck_assert_int_eq(mapped, count < sizeof(mappings) / sizeof(mappings[0]) ? CAPU_NO_ADDRESS_SPACE
-                                                                            : CAPU_OK);
+    ck_assert_int_eq(mapped,
+                     count < sizeof(mappings) / sizeof(mappings[0]) ? CAPU_SYSTEM_LIMIT : CAPU_OK);
     ck_assert(is_left[0] == (mapped == CAPU_OK));
     CHECK_OK(unmapped);
     ck_assert(!is_left[1]);

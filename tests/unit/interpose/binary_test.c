@@ -188,16 +188,16 @@ START_TEST(files_of_other_kinds_are_refused)
         capu_status status;
         const char *reason;
     } files[] = {
-        {"int main(void)\n", 15, CAPU_BAD_FILE, "not a program"},
-        {"", 0, CAPU_BAD_FILE, "not a program"},
+        {"int main(void)\n", 15, CAPU_FILE_FAILED, "not a program"},
+        {"", 0, CAPU_FILE_FAILED, "not a program"},
         {"!<arch>\n/               0", 24, CAPU_UNSUPPORTED, "archive"},
-        {"\177ELF", 4, CAPU_BAD_FILE, "cut short"},
+        {"\177ELF", 4, CAPU_FILE_FAILED, "cut short"},
         {"\177ELF\1\1\1\0\0\0\0\0\0\0\0\0\2\0\3\0\1\0\0\0\0\0\0\0\0\0\0\0"
          "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
-         64, CAPU_BAD_FILE, "64-bit"},
+         64, CAPU_FILE_FAILED, "64-bit"},
         {"\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\76\0\1\0\0\0\0\0\0\0\0\0\0\0"
          "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
-         64, CAPU_BAD_FILE, "no section headers"},
+         64, CAPU_FILE_FAILED, "no section headers"},
     };
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
@@ -243,7 +243,7 @@ START_TEST(damaged_images_are_named)
     write_program(&program, ".nv_fatbin", buffer_bytes(&fatbins));
     read_one(&program, &binary);
     ck_assert_uint_eq(binary.image_count, 4);
-    ck_assert_int_eq(binary.images[0].status, CAPU_BAD_FILE);
+    ck_assert_int_eq(binary.images[0].status, CAPU_FILE_FAILED);
     ck_assert_msg(strstr(binary.images[0].problem.text, "not an ELF file") != NULL, "%s",
                   binary.images[0].problem.text);
     ck_assert_ptr_nonnull(binary.images[1].text);
@@ -310,7 +310,7 @@ START_TEST(a_cut_program_is_named_as_such)
         struct binary binary;
 
         ck_assert_int_eq(binary_read_bytes((struct bytes){program.data, count}, &binary, &problem),
-                         CAPU_BAD_FILE);
+                         CAPU_FILE_FAILED);
         ck_assert_msg(strstr(problem.text, "cut short") != NULL, "%zu bytes: %s", count,
                       problem.text);
     }

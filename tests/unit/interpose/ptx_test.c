@@ -214,7 +214,7 @@ START_TEST(registers_beyond_what_a_text_can_use_are_rejected)
     struct error_text problem;
 
     snprintf(text, sizeof(text), HEAD ".entry k()\n{ %s ret; }", excessive[_i]);
-    ck_assert_int_eq(ptx_parse(text, strlen(text), &module, &problem), CAPU_BAD_FILE);
+    ck_assert_int_eq(ptx_parse(text, strlen(text), &module, &problem), CAPU_FILE_FAILED);
     ck_assert_str_eq(problem.text, "line 5: far more registers than the text can use");
     ck_assert_uint_eq(module.function_count, 0);
 }

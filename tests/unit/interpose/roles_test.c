@@ -396,15 +396,16 @@ START_TEST(errors_name_the_line)
         capu_status status;
         const char *problem;
     } texts[] = {
-        {"", CAPU_BAD_FILE, "line 1: PTX begins with .version"},
-        {".version x\n", CAPU_BAD_FILE, "line 1: .version without a number"},
+        {"", CAPU_FILE_FAILED, "line 1: PTX begins with .version"},
+        {".version x\n", CAPU_FILE_FAILED, "line 1: .version without a number"},
         {".version 8.0\n.address_size 32\n", CAPU_UNSUPPORTED, "line 2: addresses of 32 bits"},
-        {".version 8.0\n\n.entry k() {\nret;\n", CAPU_BAD_FILE, "the function does not end"},
-        {".version 8.0\n.entry ()\n", CAPU_BAD_FILE, "a function without a name"},
-        {".version 8.0\n.entry k(.param .u64) { }\n", CAPU_BAD_FILE,
+        {".version 8.0\n\n.entry k() {\nret;\n", CAPU_FILE_FAILED, "the function does not end"},
+        {".version 8.0\n.entry ()\n", CAPU_FILE_FAILED, "a function without a name"},
+        {".version 8.0\n.entry k(.param .u64) { }\n", CAPU_FILE_FAILED,
          "line 2: a parameter that cannot be read"},
-        {".version 8.0\nnonsense\n", CAPU_BAD_FILE, "line 2: a directive was expected"},
-        {".version 8.0\n.entry k() {\n+\n}\n", CAPU_BAD_FILE, "line 3: a statement was expected"},
+        {".version 8.0\nnonsense\n", CAPU_FILE_FAILED, "line 2: a directive was expected"},
+        {".version 8.0\n.entry k() {\n+\n}\n", CAPU_FILE_FAILED,
+         "line 3: a statement was expected"},
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

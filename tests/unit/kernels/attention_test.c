@@ -152,7 +152,7 @@ static void run_backward(const struct support *support, const struct attention *
     ck_assert_int_eq(attention_merge_backward_host(NULL, attention), CAPU_OK);
     ck_assert_int_eq(attention_mix_backward_weights_host(NULL, attention), CAPU_OK);
     ck_assert_int_eq(attention_mix_backward_value_host(NULL, attention), CAPU_OK);
-    /* write-cleared */
+    /* the rest is zero */
     memset(attention->scores_gradient, 0, support_bytes(support, square));
     ck_assert_int_eq(attention_softmax_backward_host(NULL, attention), CAPU_OK);
     ck_assert_int_eq(attention_scores_backward_query_host(NULL, attention), CAPU_OK);
@@ -182,7 +182,7 @@ static void run_case(struct support *support, const void *shape)
     attention.output_gradient = support_items(support, items, -1.0f, 1.0f);
     ck_assert_int_eq(attention_split_forward_host(NULL, &attention), CAPU_OK);
     ck_assert_int_eq(attention_scores_forward_host(NULL, &attention), CAPU_OK);
-    memset(attention.weights, 0, support_bytes(support, square)); /* write-cleared */
+    memset(attention.weights, 0, support_bytes(support, square)); /* the rest is zero */
     ck_assert_int_eq(attention_softmax_forward_host(NULL, &attention), CAPU_OK);
     ck_assert_int_eq(attention_mix_forward_host(NULL, &attention), CAPU_OK);
     ck_assert_int_eq(attention_merge_forward_host(NULL, &attention), CAPU_OK);
@@ -195,7 +195,8 @@ static void run_case(struct support *support, const void *shape)
     support_keep(support, attention.qkv_gradient, support_bytes(support, 3 * items));
 }
 
-/* It does not write the upper triangle, which is why the operand must be declared write-cleared. */
+/* It does not write the upper triangle, which is why the operand must be declared
+ * CAPU_WRITE_REST_ZERO. */
 START_TEST(softmax_writes_only_the_lower_triangle)
 {
     float scores[9] = {0};

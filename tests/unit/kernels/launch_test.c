@@ -58,9 +58,9 @@ START_TEST(ops_run_on_the_host_device)
     struct relu relu = {.input = input, .output = output, .count = COUNT};
 
     ck_assert_int_eq(capu_zero(context, input, 0), CAPU_OK);
-    ck_assert_int_eq(capu_upload(context, input, values, sizeof(values)), CAPU_OK);
+    ck_assert_int_eq(capu_upload(context, input, values, sizeof(values), 0), CAPU_OK);
     ck_assert_int_eq(relu_forward(context, &relu), CAPU_OK);
-    ck_assert_int_eq(capu_download(context, values, output, sizeof(values)), CAPU_OK);
+    ck_assert_int_eq(capu_download(context, values, output, sizeof(values), 0), CAPU_OK);
     ck_assert_float_eq(values[0], 0.0f);
     ck_assert_float_eq(values[1], 2.0f);
     ck_assert_float_eq(values[3], 0.0f);
@@ -90,7 +90,7 @@ START_TEST(empty_operations_are_rejected)
     ck_assert_int_eq(relu_forward(context, &relu), CAPU_INVALID);
     ck_assert_int_eq(matmul_forward(context, &matmul), CAPU_INVALID);
     /* The output has not been written. */
-    ck_assert_int_ne(capu_download(context, &value, relu.output, sizeof(value)), CAPU_OK);
+    ck_assert_int_ne(capu_download(context, &value, relu.output, sizeof(value), 0), CAPU_OK);
     capu_context_destroy(context);
 }
 END_TEST

@@ -96,7 +96,7 @@ START_TEST(errors_name_the_place)
     struct plan plan;
 
     ck_assert_int_eq(plan_read(&plan, "f", bad[_i].text, strlen(bad[_i].text), &error),
-                     CAPU_BAD_FILE);
+                     CAPU_FILE_FAILED);
     ck_assert_msg(strstr(error.text, bad[_i].message) != NULL, "\"%s\" is not in \"%s\"",
                   bad[_i].message, error.text);
     ck_assert_ptr_null(plan.trace);

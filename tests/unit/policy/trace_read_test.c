@@ -108,7 +108,7 @@ START_TEST(missing_lines_are_noticed)
         memcpy(cut, text, before);
         memcpy(cut + before, text + after, length - after);
         ck_assert_int_eq(trace_read(&trace, "f", cut, length - (after - before), NULL),
-                         CAPU_BAD_FILE);
+                         CAPU_FILE_FAILED);
     }
     free(cut);
 }
@@ -120,13 +120,13 @@ START_TEST(errors_name_the_place)
     struct trace trace;
 
     ck_assert_int_eq(trace_read(&trace, "f", bad[_i].text, strlen(bad[_i].text), &error),
-                     CAPU_BAD_FILE);
+                     CAPU_FILE_FAILED);
     ck_assert_msg(strstr(error.text, bad[_i].message) != NULL, "\"%s\" is not in \"%s\"",
                   bad[_i].message, error.text);
     ck_assert_ptr_null(trace.names);
     /* The same without a buffer for the message. */
     ck_assert_int_eq(trace_read(&trace, "f", bad[_i].text, strlen(bad[_i].text), NULL),
-                     CAPU_BAD_FILE);
+                     CAPU_FILE_FAILED);
 }
 END_TEST
 

@@ -335,8 +335,8 @@ START_TEST(bad_lines_are_rejected)
         struct error_text error;
         struct view view;
 
-        ck_assert_msg(read_text(&view, cases[i].text, &error) == CAPU_BAD_FILE, "case %zu: %s", i,
-                      error.text);
+        ck_assert_msg(read_text(&view, cases[i].text, &error) == CAPU_FILE_FAILED, "case %zu: %s",
+                      i, error.text);
         ck_assert_msg(strstr(error.text, "r.jsonl:7") != NULL &&
                           strstr(error.text, cases[i].named) != NULL,
                       "case %zu: %s", i, error.text);
@@ -403,7 +403,7 @@ START_TEST(damaged_lines_do_no_harm)
     for (size_t length = 0; length + 1 < sizeof(whole); length++) {
         error.text[0] = '\0';
         ck_assert_int_eq(view_of_timeline(&view, "r.jsonl", 7, whole, length, &error),
-                         CAPU_BAD_FILE);
+                         CAPU_FILE_FAILED);
     }
     for (uint64_t i = 0; i < count; i++) {
         char text[sizeof(whole)];
