@@ -102,7 +102,8 @@ if(TARGET capuchin_cuda_plugin)
     install(TARGETS capuchin_cuda_plugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY include/capuchin DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} PATTERN parallel.h EXCLUDE)
+install(DIRECTORY include/capuchin DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} PATTERN parallel.h EXCLUDE
+        PATTERN private.h EXCLUDE)
 install(EXPORT capuchinTargets NAMESPACE capuchin:: DESTINATION ${package_folder})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/capuchinConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/capuchinConfigVersion.cmake DESTINATION ${package_folder})

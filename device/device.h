@@ -44,7 +44,7 @@ struct device_faults {
 };
 
 /* What run functions have said about themselves on one stream, added up (capu_run_waited,
-   capu_run_exchanged). */
+   capuchin_run_exchanged). */
 struct device_tally {
     uint64_t waited_ns; /* they waited for something that is neither compute nor memory */
     uint64_t exchange_ns;

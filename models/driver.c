@@ -3,6 +3,7 @@
 #include "models/driver.h"
 
 #include "capuchin/capuchin.h"
+#include "capuchin/private.h"
 #include "policy/format/json_lines.h"
 #include "policy/model/validate.h"
 
@@ -129,6 +130,9 @@ static capu_status fill_tensors(struct driver *driver, struct error_text *error)
     return status;
 }
 
+/* By capu_effort. */
+static const char *const efforts[] = {NULL, "quick", "default", "best"};
+
 static capu_status create_context(struct driver *driver, uint32_t mode, uint64_t budget_bytes,
                                   struct error_text *error)
 {
@@ -142,23 +146,24 @@ static capu_status create_context(struct driver *driver, uint32_t mode, uint64_t
         .budget_bytes = budget_bytes,
         .host_budget_bytes = options->host_bytes,
         .page_bytes = driver->trace_index->page_bytes,
-        .slab_threshold_bytes = options->slab_bytes,
-        .d2h_bytes_per_s = machine->d2h_bytes_per_s,
-        .h2d_bytes_per_s = machine->h2d_bytes_per_s,
-        .copy_latency_ns = machine->copy_latency_ns,
         .report_path = driver->paths[0],
         .trace_path = driver->paths[2],
         .error = text,
         .error_bytes = sizeof(text),
-        .planner = options->planner,
-        .effort = options->effort,
         .wait_for_plan = mode == CAPU_MODE_GUIDED && !options->trains_on,
-        .plan_path = driver->paths[1],
-        .sample_every = options->has_timelines ? 1 : 0,
-        .timeline = options->has_timelines,
     };
-    capu_status status = capu_context_create(&config, &driver->context);
+    capu_status status;
 
+    config_set_number(&config, "slab_threshold", options->slab_bytes);
+    config_set_number(&config, "d2h", machine->d2h_bytes_per_s);
+    config_set_number(&config, "h2d", machine->h2d_bytes_per_s);
+    config_set_number(&config, "copy_latency", machine->copy_latency_ns);
+    (void)capu_config_set(&config, "planner", options->planner);
+    (void)capu_config_set(&config, "effort", efforts[options->effort]);
+    (void)capu_config_set(&config, "plan", driver->paths[1]);
+    (void)capu_config_set(&config, "sample_every", options->has_timelines ? "1" : NULL);
+    (void)capu_config_set(&config, "timeline", options->has_timelines ? "1" : NULL);
+    status = capu_context_create(&config, &driver->context);
     return status == CAPU_OK ? CAPU_OK
                              : error_text_set(error, status, "%s",
                                               text[0] != '\0' ? text : capu_status_text(status));

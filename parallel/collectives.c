@@ -9,6 +9,7 @@
 
 #include "capuchin/memory.h"
 #include "capuchin/op.h"
+#include "capuchin/private.h"
 #include "parallel/exchange.h"
 
 #include <stddef.h>
@@ -315,7 +316,7 @@ static capu_status meet_and_transfer(const struct transfer *transfer)
         status = transfer_run(transfer);
     }
     if (status == CAPU_OK && group->ranks > 1) {
-        (void)capu_run_exchanged(transfer_bytes(transfer), exchange_now_ns() - met_ns);
+        (void)capuchin_run_exchanged(transfer_bytes(transfer), exchange_now_ns() - met_ns);
     }
     return status;
 }

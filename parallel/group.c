@@ -8,6 +8,7 @@
 
 #include "capuchin/memory.h"
 #include "capuchin/parallel.h"
+#include "capuchin/private.h"
 #include "capuchin/status.h"
 #include "parallel/exchange.h"
 
@@ -80,7 +81,7 @@ static bool is_set(const char *variable)
 /* One reading for all ranks of a host: each would take what those before it have left. */
 static void share_host_memory(MPI_Comm host, int local, int count, capu_config *config)
 {
-    uint64_t bytes = local == 0 ? capu_host_budget_default((uint64_t)count) : 0;
+    uint64_t bytes = local == 0 ? capuchin_host_budget_default((uint64_t)count) : 0;
 
     MPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, host);
     if (config->host_budget_bytes == 0 && !is_set("CAPUCHIN_HOST_BUDGET")) {
@@ -107,11 +108,12 @@ static capu_status measure_link(MPI_Comm host, capu_config *config)
         return CAPU_OK;
     }
     MPI_Barrier(host);
-    return capu_link_measure(may_be_guided(config) ? config : &copy);
+    return capuchin_link_measure(may_be_guided(config) ? config : &copy);
 }
 
 static capu_status fill_in_config(MPI_Comm comm, capu_config *config, char *text, size_t text_bytes)
 {
+    char number[24];
     MPI_Comm host;
     int rank;
     int ranks;
@@ -128,9 +130,10 @@ static capu_status fill_in_config(MPI_Comm comm, capu_config *config, char *text
     }
     MPI_Comm_rank(host, &local);
     MPI_Comm_size(host, &local_ranks);
-    config->rank = (uint64_t)rank;
-    config->rank_count = (uint64_t)ranks;
-    config->local_rank_count = (uint64_t)local_ranks;
+    snprintf(number, sizeof(number), "%d", rank);
+    (void)capu_config_set(config, "rank", number); /* 0, too */
+    config_set_number(config, "ranks", (uint64_t)ranks);
+    config_set_number(config, "local_ranks", (uint64_t)local_ranks);
     share_host_memory(host, local, local_ranks, config);
     status = measure_link(host, config);
     MPI_Comm_free(&host);

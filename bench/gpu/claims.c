@@ -205,8 +205,8 @@ static bool carry_out(const struct settings *settings, const struct run *run,
     *outcome = (struct outcome){0};
     config.device = "cuda";
     config.mode = run->mode;
-    config.planner = run->planner;
-    config.effort = CAPU_EFFORT_QUICK;
+    (void)capu_config_set(&config, "planner", run->planner);
+    (void)capu_config_set(&config, "effort", "quick");
     config.wait_for_plan = 1;
     config.budget_bytes = run->budget_bytes;
     config.trace_path = run->trace_path;

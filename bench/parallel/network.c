@@ -6,6 +6,7 @@
 #include "bench/parallel/network.h"
 
 #include "bench/runtime/bench.h"
+#include "capuchin/private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,10 +124,10 @@ static void open_context(struct network *network, capu_mode mode, uint64_t budge
     config.mode = (uint32_t)mode;
     config.budget_bytes = budget_bytes;
     config.page_bytes = 1 << 16;
-    config.d2h_bytes_per_s = network_link_bytes_per_s();
-    config.h2d_bytes_per_s = network_link_bytes_per_s();
+    config_set_number(&config, "d2h", network_link_bytes_per_s());
+    config_set_number(&config, "h2d", network_link_bytes_per_s());
     config.wait_for_plan = 1;
-    config.sample_every = 1;
+    (void)capu_config_set(&config, "sample_every", "1");
     config.error = text;
     config.error_bytes = sizeof(text);
     options.error = text;

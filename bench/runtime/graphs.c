@@ -227,11 +227,11 @@ static void measure_net(size_t layers, bool as_json)
     fake_cudart_reset(&machine);
     config.device = "cuda";
     config.mode = CAPU_MODE_GUIDED;
-    config.planner = "swap";
+    (void)capu_config_set(&config, "planner", "swap");
     config.page_bytes = PAGE;
     config.budget_bytes = (uint64_t)BYTES * (layers * 2 / 3 + 4);
-    config.d2h_bytes_per_s = 2000000000;
-    config.h2d_bytes_per_s = 2000000000;
+    (void)capu_config_set(&config, "d2h", "2000000000");
+    (void)capu_config_set(&config, "h2d", "2000000000");
     config.wait_for_plan = 1;
     bench_expect(capu_context_create(&config, &net.context) == CAPU_OK, "no context");
     BENCH_OK(net.context, capu_malloc(net.context, 64, &net.input));

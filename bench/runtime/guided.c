@@ -10,6 +10,7 @@
  * pass. All weights are compared at the end.
  */
 #include "bench/runtime/bench.h"
+#include "capuchin/private.h"
 #include "tools/output/progress.h"
 
 #include <stdint.h>
@@ -185,8 +186,8 @@ static void start(struct loop *loop, capu_mode mode, uint64_t budget_bytes)
     config.mode = (uint32_t)mode;
     config.budget_bytes = budget_bytes;
     config.page_bytes = 1 << 16;
-    config.d2h_bytes_per_s = link_bytes_per_s();
-    config.h2d_bytes_per_s = link_bytes_per_s();
+    config_set_number(&config, "d2h", link_bytes_per_s());
+    config_set_number(&config, "h2d", link_bytes_per_s());
     config.wait_for_plan = 1;
     config.error = text;
     config.error_bytes = sizeof(text);

@@ -10,6 +10,7 @@
  * mapping is the kernel's mmap, once per run of neighbouring pages.
  */
 #include "bench/runtime/bench.h"
+#include "capuchin/private.h"
 #include "tools/output/progress.h"
 
 #include <stdint.h>
@@ -66,8 +67,8 @@ static void start(struct loop *loop, const char *device, uint64_t page_bytes)
     config.wait_for_plan = 1;
     config.page_bytes = page_bytes;
     config.budget_bytes = (loop->layers + 3) / 2 * bytes;
-    config.d2h_bytes_per_s = UINT64_C(10000000000);
-    config.h2d_bytes_per_s = UINT64_C(10000000000);
+    config_set_number(&config, "d2h", UINT64_C(10000000000));
+    config_set_number(&config, "h2d", UINT64_C(10000000000));
     config.error = text;
     config.error_bytes = sizeof(text);
     if (capu_context_create(&config, &loop->context) != CAPU_OK) {

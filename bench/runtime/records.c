@@ -39,7 +39,7 @@ static struct result measure(uint32_t mode, size_t ops)
     config.mode = mode;
     config.budget_bytes = (uint64_t)1 << 30;
     config.page_bytes = PAGE;
-    config.planner = "lru";
+    (void)capu_config_set(&config, "planner", "lru");
     config.wait_for_plan = 1;
     bench_expect(tensors != NULL && capu_context_create(&config, &context) == CAPU_OK, "context");
     for (size_t i = 0; i < ops; i++) {

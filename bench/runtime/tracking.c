@@ -7,6 +7,7 @@
  * an access. After each run the bytes of the last tensor are compared.
  */
 #include "bench/runtime/bench.h"
+#include "capuchin/private.h"
 #include "tools/output/progress.h"
 
 #include <stdio.h>
@@ -64,8 +65,8 @@ static void start(struct loop *loop, const char *device, const struct mode *mode
 
     config.device = device;
     config.mode = (uint32_t)mode->mode;
-    config.sample_every = mode->sample_every;
-    config.top = mode->top;
+    config_set_number(&config, "sample_every", mode->sample_every);
+    config_set_number(&config, "top", mode->top);
     config.budget_bytes = (uint64_t)64 << 20;
     config.page_bytes = 1 << 16;
     config.wait_for_plan = 1;

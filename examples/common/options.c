@@ -116,19 +116,12 @@ static void parse_mode(struct options *options, const char *text, struct argp_st
 
 static void parse_effort(struct options *options, const char *text, struct argp_state *state)
 {
-    static const struct {
-        const char *name;
-        capu_effort effort;
-    } efforts[] = {
-        {"quick", CAPU_EFFORT_QUICK}, {"default", CAPU_EFFORT_DEFAULT}, {"best", CAPU_EFFORT_BEST}};
+    capu_config config = CAPU_CONFIG_INIT;
 
-    for (size_t i = 0; i < sizeof(efforts) / sizeof(efforts[0]); i++) {
-        if (strcmp(text, efforts[i].name) == 0) {
-            options->effort = efforts[i].effort;
-            return;
-        }
+    if (capu_config_set(&config, "effort", text) != CAPU_OK) {
+        argp_error(state, "--effort %s: not quick, default or best", text);
     }
-    argp_error(state, "--effort %s: not quick, default or best", text);
+    options->effort = text;
 }
 
 static void parse_device(struct options *options, const char *text, struct argp_state *state)

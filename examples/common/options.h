@@ -26,7 +26,7 @@ struct options {
     unsigned budget_percent; /* BUDGET_PERCENT: of the run's own unconstrained peak */
     capu_mode mode;          /* CAPU_MODE_DEFAULT: not given, so the environment decides */
     const char *planner;     /* NULL: not given */
-    capu_effort effort;
+    const char *effort;      /* NULL: not given */
     bool waits_for_plan;
     uint32_t batch;
     uint32_t steps;

@@ -16,7 +16,7 @@
 /* Asking for the page size needs a context, and a context a budget. Nothing is allocated from it,
    and nothing copied. */
 #define PROBE_BUDGET_BYTES (UINT64_C(64) << 20)
-#define PROBE_BYTES_PER_S 1000000000u
+#define PROBE_RATE "1e9"
 
 /* What a dry run finds out. */
 struct footprint {
@@ -91,9 +91,9 @@ static capu_status find_page_bytes(const struct options *options, uint64_t budge
     config.mode = CAPU_MODE_PASSIVE;
     config.budget_bytes = budget_bytes;
     /* Rates that are given are not measured. */
-    config.d2h_bytes_per_s = PROBE_BYTES_PER_S;
-    config.h2d_bytes_per_s = PROBE_BYTES_PER_S;
-    config.copy_latency_ns = 1;
+    (void)capu_config_set(&config, "d2h", PROBE_RATE);
+    (void)capu_config_set(&config, "h2d", PROBE_RATE);
+    (void)capu_config_set(&config, "copy_latency", "1");
     config.error = error;
     config.error_bytes = sizeof(error);
     status = capu_context_create(&config, &context);
@@ -277,10 +277,10 @@ static bool create_for(struct run *run)
     config.budget_bytes = run->budget_bytes;
     config.report_path = options->report;
     config.trace_path = options->trace;
-    config.planner = options->planner;
-    config.effort = options->effort;
+    (void)capu_config_set(&config, "planner", options->planner);
+    (void)capu_config_set(&config, "effort", options->effort);
     config.wait_for_plan = options->waits_for_plan;
-    config.plan_path = options->plan;
+    (void)capu_config_set(&config, "plan", options->plan);
     if (configure(run, &config) != CAPU_OK) {
         return false;
     }

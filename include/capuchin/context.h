@@ -56,16 +56,16 @@ typedef enum capu_effort {
 } capu_effort;
 
 /*
- * The configuration of a context. Zero means "default" in every field. A field left at zero takes
- * the value of its environment variable if that is set and not empty, else the default given here.
- * A field set by the program wins over the environment. Strings are copied. A non-empty variable
- * whose name begins with CAPUCHIN_ but belongs to no field is rejected, so that a misspelt name is
- * noticed.
+ * The configuration of a context: the fields that programs set, and capu_config_set for everything
+ * else. Zero means "default" in every field. A field left at zero takes the value of its
+ * environment variable if that is set and not empty, else the default given here. What the program
+ * sets wins over the environment. A non-empty variable whose name begins with CAPUCHIN_ but belongs
+ * to no setting is rejected, so that a misspelt name is noticed.
+ *
+ * Strings are borrowed until the context has been created, which copies them.
  *
  * A program with rights that its caller does not have (set-user-ID, for example) takes no file and
- * no folder from the environment: see docs/configuration.md.
- *
- * In the environment, sizes have the format of capu_parse_size and switches are 0 or 1.
+ * no folder from the environment: see docs/configuration.md, which lists all settings.
  */
 typedef struct capu_config {
     size_t size; /* sizeof(capu_config), as the caller was compiled. If it is too small to
@@ -77,6 +77,10 @@ typedef struct capu_config {
     const char *device;
     /* CAPUCHIN_MODE: "off", "passive" (default), "guided"; here a capu_mode */
     uint32_t mode;
+    /* CAPUCHIN_WAIT_FOR_PLAN: 1 makes capu_iteration_begin wait for the plan of the previous
+       iteration, so that the second iteration is already guided. 0: training continues in passive
+       mode while the plan is made */
+    uint32_t wait_for_plan;
     /* CAPUCHIN_STRICT: 1 exposes wrong declarations (slow, waits on the host). Memory is unmapped
        at eviction and filled with NaN when it changes hands and before every write. On the host
        device, an op that did not write all that it says it writes, read it first, or changed what
@@ -84,9 +88,6 @@ typedef struct capu_config {
        not name returns OP_FAILED, and the context is lost. The error names op, tensor and offset.
        For this a handler for SIGSEGV is installed while the context exists; see docs/strict.md */
     uint32_t strict;
-    /* CAPUCHIN_CLEAR_FRESH: 1 makes newly allocated memory read as zeros, for programs that assume
-       it does */
-    uint32_t clear_fresh;
     uint32_t reserved; /* 0 */
 
     /* CAPUCHIN_BUDGET: device bytes that the library may hold, a hard limit. Default: the whole
@@ -101,106 +102,25 @@ typedef struct capu_config {
     /* CAPUCHIN_PAGE: page size, the unit of device memory; a power of two. Default: host the
        machine's page, cuda and sim 2 MiB, larger if the budget would need too many pages */
     uint64_t page_bytes;
-    /* CAPUCHIN_SLAB_THRESHOLD: allocations below this size share always-resident pages and are
-       never evicted. At most half a page. Default: half a page */
-    uint64_t slab_threshold_bytes;
-
-    /* CAPUCHIN_D2H, CAPUCHIN_H2D: rates of the link from and to the device, in bytes per second.
-       On host they throttle copies (default: no throttle), on sim they define the machine
-       (default: 12 GB/s), on cuda they are the rates to plan with (default: measured when the
-       context is created) */
-    uint64_t d2h_bytes_per_s;
-    uint64_t h2d_bytes_per_s;
-    /* CAPUCHIN_COPY_LATENCY: fixed cost of a copy in nanoseconds, on sim and cuda. Default: sim
-       10000, cuda measured together with the rates */
-    uint64_t copy_latency_ns;
 
     /* CAPUCHIN_REPORT: a file that receives one JSON line per iteration. The first line replaces
        the file. Default: none */
     const char *report_path;
     /* CAPUCHIN_TRACE: a file that the trace of one iteration replaces. Default: none */
     const char *trace_path;
-    /* CAPUCHIN_TRACE_ITERATION: which iteration to trace, counted from 1. Default: 2, the first one
-       without warm-up */
-    uint64_t trace_iteration;
 
     /* cuda: a cudaStream_t of the caller to use as the compute stream. It must outlive the context.
        Rejected on host and sim. Default: the library creates one. No environment variable */
     capu_stream stream;
 
-    /* Buffer for the error text of capu_context_create, since there is no context to ask if it
-       fails. Owned by the caller, written only during that call. Default: no text. No environment
-       variable */
+    /* Buffer for the error text of capu_context_create and capu_config_set, since there is no
+       context to ask if they fail. Owned by the caller, written only during these calls. Default:
+       no text. No environment variable */
     char *error;
     size_t error_bytes; /* of the buffer */
 
-    /* CAPUCHIN_PLANNER: the planner that guided mode uses, see docs/policy.md. Default: "hybrid" */
-    const char *planner;
-    /* CAPUCHIN_EFFORT: "quick", "default", "best"; here a capu_effort */
-    uint32_t effort;
-    /* CAPUCHIN_WAIT_FOR_PLAN: 1 makes capu_iteration_begin wait for the plan of the previous
-       iteration, so that the second iteration is already guided. 0: training continues in passive
-       mode while the plan is made */
-    uint32_t wait_for_plan;
-    /* CAPUCHIN_PLAN: a file that each new plan replaces. Default: none */
-    const char *plan_path;
-    /* CAPUCHIN_SAMPLE_EVERY: guided mode: under a steady plan, one iteration in this many has its
-       ops timed and reports their times. 1: all of them. Default: 64 */
-    uint64_t sample_every;
-    /* CAPUCHIN_PLAN_MEMORY: guided mode: bytes of host memory for plans that are kept, over all
-       labels. If there are more plans, those least recently used are discarded, and made again
-       when they are needed; the newest plan and the active one are kept even if they take more.
-       The host memory of evicted tensors does not count. Default: 64 MiB */
-    uint64_t plan_memory_bytes;
-    /* CAPUCHIN_KEEP_CONTENTS: guided mode: 1 makes plans copy out what they would discard and what
-       could not be recomputed, so that iterations that differ from their plan can read it. 0: plans
-       for a label do so once an iteration under it has failed with CONTENTS_LOST */
-    uint32_t keep_contents;
-    /* CAPUCHIN_TOP: 1 offers the counters of finished iterations to `capuchin top`, on a local
-       socket that only the same user can use: PID.sock in the folder "capuchin" of
-       $XDG_RUNTIME_DIR, or in /tmp/capuchin-UID. One thread per process serves it. See docs/top.md
-     */
-    uint32_t top;
-    /* CAPUCHIN_TIMELINE: 1 adds a line to the report file for each iteration whose ops are timed
-       (sample_every): when each op and each copy began and ended, and which tensors took memory and
-       gave it up, see docs/report.md. Needs report_path. Each copy of such an iteration costs two
-       timed events. Default: 0 */
-    uint32_t timeline;
-    /* CAPUCHIN_PLUGIN_FOLDER: cuda: the folder of the plug-in libcapuchin-cuda13.so, which is then
-       looked for nowhere else. Default: the folder of the library, the folder `lib` next to that
-       one, and where the loader looks for libraries. See docs/cuda.md */
-    const char *plugin_folder;
-    /* CAPUCHIN_PEER_ACCESS: cuda: 1 lets the machine's other GPUs touch the memory of this context,
-       where the machine allows it, as NCCL needs within a process. Each mapping then takes longer.
-       Default: 0 */
-    uint32_t peer_access;
-    /* CAPUCHIN_EXPORTABLE: cuda: 1 makes pages that the program can export to other processes, as
-       file descriptors (cuMemRetainAllocationHandle, cuMemExportToShareableHandle). Default: 0 */
-    uint32_t exportable;
-
-    /* Processes that train together, one context each (docs/parallel.md); capu_parallel_config of
-       libcapuchin-mpi fills these in. In the names of report, trace and plan files `%r` stands for
-       `rank` and `%%` for a percent sign. */
-    /* CAPUCHIN_RANK: which of them this one is, counted from 0 */
-    uint64_t rank;
-    /* CAPUCHIN_RANKS: how many there are. With more than one, the names of files need `%r`.
-       Default: 0, there are no others */
-    uint64_t rank_count;
-    /* CAPUCHIN_LOCAL_RANKS: how many of them share this machine; the default of host_budget_bytes
-       is divided by it. Default: 1 */
-    uint64_t local_rank_count;
-    /* CAPUCHIN_LINK_D2H, CAPUCHIN_LINK_H2D: rates of the link to plan with, in bytes per second,
-       which capu_link_measure fills in. Unlike d2h_bytes_per_s and h2d_bytes_per_s they do not
-       throttle copies, and do not count where those are set. Default: measured in guided mode when
-       the context is created */
-    uint64_t link_d2h_bytes_per_s;
-    uint64_t link_h2d_bytes_per_s;
-    /* CAPUCHIN_D2H_DUPLEX, CAPUCHIN_H2D_DUPLEX: rates of a direction while the other one is busy,
-       too, in bytes per second. On sim they slow copies down; on cuda they are planned with where
-       the other rates are given, on host where link_d2h_bytes_per_s and link_h2d_bytes_per_s are.
-       Default: sim as fast as one direction alone; measured unless the other rates are given */
-    uint64_t d2h_duplex_bytes_per_s;
-    uint64_t h2d_duplex_bytes_per_s;
+    uint64_t given;        /* which of `settings` there are. Only the library uses these two */
+    uint64_t settings[32]; /* by capu_config_set */
 } capu_config;
 
 #ifndef __cplusplus
@@ -217,6 +137,29 @@ static inline capu_config capu_config_init(void)
 }
 #define CAPU_CONFIG_INIT capu_config_init()
 #endif
+
+/*
+ * Sets one setting of a config by its name: that of its environment variable in lower case, without
+ * CAPUCHIN_ ("effort", "sample_every"). The value is a text of the same form as there. NULL or ""
+ * takes the setting back, so that it comes from the environment again. The settings that have
+ * fields are set, too: "budget" sets `budget_bytes`. docs/configuration.md lists all of them.
+ *
+ *     capu_config_set(&config, "planner", "recompute");
+ *
+ * The value is read at once, except texts, which are borrowed until the context has been created.
+ * Thread: any. Errors, with the text in config->error: INVALID (there is no such setting, or the
+ * value does not suit it; `config` or `name` is NULL), WRONG_STRUCT.
+ */
+CAPU_API capu_status capu_config_set(capu_config *config, const char *name, const char *value);
+
+/*
+ * Writes the value that a setting has in a config as a text, as capu_config_set takes it; "" if it
+ * is not set. In the config of a context (capu_context_config) every setting has the value in use.
+ * Thread: any. Errors: INVALID (there is no such setting, or a pointer is NULL), WRONG_STRUCT,
+ * TOO_LARGE (the value has `bytes` bytes or more, with its end).
+ */
+CAPU_API capu_status capu_config_get(const capu_config *config, const char *name, char *value,
+                                     size_t bytes);
 
 /*
  * Creates a context on its device. `config` NULL means the environment and the defaults. On failure
@@ -301,24 +244,6 @@ CAPU_API capu_status capu_synchronize(capu_context *context);
  * was created; training is not affected).
  */
 CAPU_API capu_status capu_flush(capu_context *context);
-
-/*
- * Measures the link of the device that the config names, as creating a context in guided mode does,
- * and fills in link_d2h_bytes_per_s, link_h2d_bytes_per_s, the duplex rates and copy_latency_ns
- * where they are 0. Processes that will copy at the same time should measure at the same time.
- * Nothing changes if d2h_bytes_per_s and h2d_bytes_per_s are given, here or in the environment, and
- * on sim. Opens the device and closes it again; takes tens of milliseconds. Thread: any. Errors,
- * with the text in config->error: INVALID (also: `config` is NULL) and the others of
- * capu_context_create, except SYSTEM_LIMIT and FILE_FAILED.
- */
-CAPU_API capu_status capu_link_measure(capu_config *config);
-
-/*
- * The default of host_budget_bytes on host and cuda for each of `processes` processes that share
- * this machine (0 counts as 1), by the memory that is available now; UINT64_MAX (no limit) if that
- * is not known. Thread: any.
- */
-CAPU_API uint64_t capu_host_budget_default(uint64_t processes);
 
 /*
  * Parses a size: a number with an optional fraction or exponent, then, after blanks if you like, an

@@ -54,7 +54,7 @@ typedef struct capu_operand {
  * cudaStream_t). On host it is called on the stream's own thread and computes. On sim it is never
  * called. `arguments` is the library's copy of the argument block, aligned for any type, valid
  * during the call; NULL if there is none. The function must not call the library, except
- * capu_run_waited, capu_run_exchanged and capu_run_explain.
+ * capu_run_waited and capu_run_explain.
  *
  * Returns CAPU_OK on success. On cuda any other status makes capu_run fail with DEVICE_FAILED and
  * the context stays usable. On host it stops the stream, and a later call returns OP_FAILED. Both
@@ -114,9 +114,9 @@ typedef struct capu_op {
  * Errors after which the op has not run and nothing is lost: INVALID (no name, no `run`, a count
  * without an array, more than CAPU_OPERAND_COUNT_MAX operands, an unknown role or flag),
  * WRONG_STRUCT, WRONG_ADDRESS, UNDEFINED_READ (it reads or updates a tensor without contents),
- * CONTENTS_LOST (guided mode: the plan discarded what it reads, the iteration left the plan, and the
- * contents cannot be recomputed), OVER_BUDGET (its operands alone exceed the budget; the text says
- * by how much), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to evict to), SYSTEM_LIMIT,
+ * CONTENTS_LOST (guided mode: the plan discarded what it reads, the iteration left the plan, and
+ * the contents cannot be recomputed), OVER_BUDGET (its operands alone exceed the budget; the text
+ * says by how much), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to evict to), SYSTEM_LIMIT,
  * DEVICE_FAILED.
  * In strict mode on host a replayable op runs twice.
  * Other errors: INVALID in strict mode on host (the op has run and did to an operand what its role
@@ -135,10 +135,6 @@ CAPU_API capu_status capu_run(capu_context *context, const capu_op *op);
  * no new plan. It is reported as capu_report.waited_ns and is part of time_ns, but not of
  * compute_ns or stall_ns. While an op waits, copies go on.
  *
- * capu_run_exchanged: it exchanged `bytes` of its tensors with other processes, which took `ns`
- * beside what it waited. Reported as exchanged_bytes and exchange_ns; the time is part of the op's
- * own, so plans count on it.
- *
  * capu_run_explain: why it is about to return an error. The text, which is copied and cut after 399
  * bytes, follows the op's name in capu_last_error.
  *
@@ -147,7 +143,6 @@ CAPU_API capu_status capu_run(capu_context *context, const capu_op *op);
  * does not know how long that waits), INVALID (`text` is NULL).
  */
 CAPU_API capu_status capu_run_waited(uint64_t ns);
-CAPU_API capu_status capu_run_exchanged(uint64_t bytes, uint64_t ns);
 CAPU_API capu_status capu_run_explain(const char *text);
 
 /*

@@ -1,8 +1,8 @@
 /*
  * Several processes: collective operations on managed tensors, over MPI.
  *
- * The library libcapuchin-mpi is separate from libcapuchin and uses nothing but its public
- * functions. Each process (rank) has a context of its own; this header lets the contexts of one
+ * The library libcapuchin-mpi is separate from libcapuchin, and comes from the same build. Each
+ * process (rank) has a context of its own; this header lets the contexts of one
  * communicator exchange the contents of tensors, as ops of the compute stream:
  *
  *     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -90,14 +90,13 @@ typedef struct capu_parallel_options {
 /*
  * Fills in what a context should know about its place among others, before it is created:
  *
- * - config->rank, rank_count, local_rank_count: the rank, how many there are, and how many share
- * this host. `%r` in the names of report, trace and plan files becomes the rank, `%%` a percent
- * sign.
+ * - The settings rank, ranks and local_ranks: the rank, how many there are, and how many share this
+ *   host. `%r` in the names of report, trace and plan files becomes the rank, `%%` a percent sign.
  * - config->host_budget_bytes, if neither the field nor CAPUCHIN_HOST_BUDGET is set: the library's
  *   default, from the available memory as the first rank of each host reads it, divided by that
  *   host's ranks.
- * - config->link_d2h_bytes_per_s, config->link_h2d_bytes_per_s, if they are not set and the mode
- * may be guided: the rates of the link while all ranks of the host copy at the same time.
+ * - The settings link_d2h and link_h2d, if they are not set and the mode may be guided: the rates
+ * of the link while all ranks of the host copy at the same time.
  *
  * Collective over `comm`, which may be any intra-communicator; a program that was started without a
  * launcher is one rank. Errors, which are the same on all ranks, with a text in config->error:

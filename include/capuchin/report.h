@@ -2,7 +2,7 @@
  * Reports: what an iteration did with memory, and why it was slow.
  *
  * A report describes a finished iteration. In guided mode under a steady plan, the ops of most
- * iterations are not timed (capu_config.sample_every): then `timed` is 0, and compute_ns, stall_ns,
+ * iterations are not timed (the setting sample_every): then `timed` is 0, and compute_ns, stall_ns,
  * recompute_ns and the waits of evictions are CAPU_NOT_TIMED. The same counters appear in the
  * struct, in the JSON line of the report file and in the printed table. docs/report.md explains how
  * to read them.

@@ -107,6 +107,7 @@ capu_status capu_budget_set(capu_context *context, uint64_t bytes)
         record->report.budget_bytes = context->settings.config.budget_bytes;
     }
     context->settings.config.budget_bytes = bytes;
+    context->settings.shown.budget_bytes = bytes;
     planning_note_budget(&context->plans);
     return CAPU_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/size_text.h"
+#include "capuchin/private.h"
 #include "runtime/context/config.h"
 #include "runtime/context/device_choice.h"
 #include "runtime/context/failure.h"
@@ -141,7 +142,7 @@ capu_status capu_flush(capu_context *context)
 }
 
 /* The config of a context names the device that was opened. */
-static capu_status name_device(const struct device *device, capu_config *config)
+static capu_status name_device(const struct device *device, struct config *config)
 {
     char *name;
 
@@ -161,7 +162,7 @@ capu_status capu_context_create(const capu_config *config, capu_context **contex
 {
     char text[ERROR_TEXT_BYTES] = "";
     struct device *device = NULL;
-    capu_config complete;
+    struct config complete;
     capu_status status;
 
     if (context == NULL) {
@@ -201,7 +202,7 @@ report_error:
 }
 
 /* Fills in the defaults that depend on the device. */
-static capu_status complete_config(const struct device *device, capu_config *config, char *text,
+static capu_status complete_config(const struct device *device, struct config *config, char *text,
                                    size_t text_bytes)
 {
     const struct device_capabilities *capabilities = &device->capabilities;
@@ -228,7 +229,7 @@ static capu_status complete_config(const struct device *device, capu_config *con
     if (config->host_budget_bytes == 0) {
         config->host_budget_bytes = capabilities->is_simulated
                                         ? UINT64_MAX
-                                        : capu_host_budget_default(config->local_rank_count);
+                                        : capuchin_host_budget_default(config->local_rank_count);
     }
     return CAPU_OK;
 }
@@ -405,8 +406,8 @@ static void connect_parts(capu_context *context)
     context->plans.following = &context->following;
 }
 
-capu_status context_create_on(struct device *device, const capu_config *config, capu_context **out,
-                              char *text, size_t text_bytes)
+capu_status context_create_on(struct device *device, const struct config *config,
+                              capu_context **out, char *text, size_t text_bytes)
 {
     capu_context *context = calloc(1, sizeof(*context));
     capu_status status;
@@ -420,6 +421,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
     staging_init(&context->lanes.staging, device);
     context->settings.is_page_pinned = config->page_bytes != 0;
     status = complete_config(device, &context->settings.config, text, text_bytes);
+    config_show(&context->settings.config, &context->settings.shown);
     context->settings.full_budget_bytes = context->settings.config.budget_bytes;
     if (status == CAPU_OK) {
         status = page_census_init(&context->memory.census, &device->capabilities,
@@ -497,7 +499,7 @@ static void release_allocations(capu_context *context)
 void capu_context_destroy(capu_context *context)
 {
     struct device *device;
-    capu_config config;
+    struct config config;
 
     /* In a child there is nothing to release: threads, tensors and the device are the parent's, and
        its locks may be held forever. */
@@ -535,7 +537,7 @@ capu_stream capu_context_stream(const capu_context *context)
 const capu_config *capu_context_config(const capu_context *context)
 {
     context = context != NULL ? context : current;
-    return context != NULL ? &context->settings.config : NULL;
+    return context != NULL ? &context->settings.shown : NULL;
 }
 
 const char *capu_last_error(const capu_context *context)

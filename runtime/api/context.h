@@ -39,7 +39,7 @@ capu_status split_lengthen(capu_context *context, struct tensor *last, uint64_t 
 
 /* Creates a context on a given device, which it owns if the call succeeds. Tests pass a device
    inside adaptors. `config` is complete, as config_resolve leaves it. */
-capu_status context_create_on(struct device *device, const capu_config *config,
+capu_status context_create_on(struct device *device, const struct config *config,
                               capu_context **context, char *text, size_t text_bytes);
 
 /* validate.c: checks the books of the whole context. If something is wrong, returns false and says

@@ -69,7 +69,7 @@ static void retire_copies(struct lane *lane)
    longer. */
 static bool wants_times(capu_context *context)
 {
-    const capu_config *config = &context->settings.config;
+    const struct config *config = &context->settings.config;
     bool is_traced =
         config->trace_path != NULL && context->iteration.number + 1 == config->trace_iteration;
 

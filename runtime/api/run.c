@@ -1,4 +1,5 @@
 /* capu_run, accesses of the caller's own launches, and segments: see capuchin/op.h. */
+#include "capuchin/private.h"
 #include "runtime/api/context.h"
 #include "runtime/context/config.h"
 #include "runtime/context/failure.h"
@@ -163,7 +164,7 @@ capu_status capu_run_waited(uint64_t ns)
     return device_note(&(struct device_tally){.waited_ns = ns});
 }
 
-capu_status capu_run_exchanged(uint64_t bytes, uint64_t ns)
+capu_status capuchin_run_exchanged(uint64_t bytes, uint64_t ns)
 {
     return device_note(&(struct device_tally){.exchange_ns = ns, .exchanged_bytes = bytes});
 }

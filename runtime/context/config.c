@@ -3,7 +3,7 @@
  *
  * A value comes from the program, else from the environment, else from the default. Zero means
  * "not set" in every field, so one table of fields and offsets serves all of them; it repeats what
- * capuchin/context.h documents. Mistakes are errors, never ignored: a run that silently lacks its
+ * docs/configuration.md says. Mistakes are errors, never ignored: a run that silently lacks its
  * budget fails later, in a place that does not lead back here.
  */
 #include "runtime/context/config.h"
@@ -12,11 +12,13 @@
 #include "base/files.h"
 #include "capuchin/status.h"
 #include "policy/search/planner.h"
+#include "runtime/context/failure.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 /*
@@ -116,65 +118,135 @@ enum field_kind {
 };
 
 struct field {
-    const char *name;
+    const char *name; /* in error texts */
     const char *variable;
     enum field_kind kind;
-    size_t offset;
+    size_t offset;        /* in struct config */
+    size_t public_offset; /* in capu_config; IS_SETTING: it is one of `settings` there */
 };
 
-#define FIELD(name_, variable_, kind_)                         \
-    {                                                          \
-#name_, variable_, kind_, offsetof(capu_config, name_) \
+#define IS_SETTING SIZE_MAX
+#define FIELD(name_, variable_, kind_)                                                         \
+    {                                                                                          \
+#name_, variable_, kind_, offsetof(struct config, name_), offsetof(capu_config, name_) \
+    }
+#define SETTING(name_, variable_, kind_)                                     \
+    {                                                                        \
+#name_, variable_, kind_, offsetof(struct config, name_), IS_SETTING \
     }
 
+/* The settings come first: the place of one in the table is its place in capu_config. */
 static const struct field fields[] = {
+    SETTING(clear_fresh, "CAPUCHIN_CLEAR_FRESH", FIELD_SWITCH),
+    SETTING(slab_threshold_bytes, "CAPUCHIN_SLAB_THRESHOLD", FIELD_SIZE),
+    SETTING(d2h_bytes_per_s, "CAPUCHIN_D2H", FIELD_SIZE),
+    SETTING(h2d_bytes_per_s, "CAPUCHIN_H2D", FIELD_SIZE),
+    SETTING(copy_latency_ns, "CAPUCHIN_COPY_LATENCY", FIELD_COUNT),
+    SETTING(trace_iteration, "CAPUCHIN_TRACE_ITERATION", FIELD_COUNT),
+    SETTING(planner, "CAPUCHIN_PLANNER", FIELD_TEXT),
+    SETTING(effort, "CAPUCHIN_EFFORT", FIELD_EFFORT),
+    SETTING(plan_path, "CAPUCHIN_PLAN", FIELD_FILE),
+    SETTING(sample_every, "CAPUCHIN_SAMPLE_EVERY", FIELD_COUNT),
+    SETTING(plan_memory_bytes, "CAPUCHIN_PLAN_MEMORY", FIELD_SIZE),
+    SETTING(keep_contents, "CAPUCHIN_KEEP_CONTENTS", FIELD_SWITCH),
+    SETTING(top, "CAPUCHIN_TOP", FIELD_SWITCH),
+    SETTING(timeline, "CAPUCHIN_TIMELINE", FIELD_SWITCH),
+    SETTING(plugin_folder, "CAPUCHIN_PLUGIN_FOLDER", FIELD_FOLDER),
+    SETTING(peer_access, "CAPUCHIN_PEER_ACCESS", FIELD_SWITCH),
+    SETTING(exportable, "CAPUCHIN_EXPORTABLE", FIELD_SWITCH),
+    SETTING(rank, "CAPUCHIN_RANK", FIELD_COUNT),
+    SETTING(rank_count, "CAPUCHIN_RANKS", FIELD_COUNT),
+    SETTING(local_rank_count, "CAPUCHIN_LOCAL_RANKS", FIELD_COUNT),
+    SETTING(link_d2h_bytes_per_s, "CAPUCHIN_LINK_D2H", FIELD_SIZE),
+    SETTING(link_h2d_bytes_per_s, "CAPUCHIN_LINK_H2D", FIELD_SIZE),
+    SETTING(d2h_duplex_bytes_per_s, "CAPUCHIN_D2H_DUPLEX", FIELD_SIZE),
+    SETTING(h2d_duplex_bytes_per_s, "CAPUCHIN_H2D_DUPLEX", FIELD_SIZE),
     FIELD(device, "CAPUCHIN_DEVICE", FIELD_TEXT),
     FIELD(mode, "CAPUCHIN_MODE", FIELD_MODE),
+    FIELD(wait_for_plan, "CAPUCHIN_WAIT_FOR_PLAN", FIELD_SWITCH),
     FIELD(strict, "CAPUCHIN_STRICT", FIELD_SWITCH),
-    FIELD(clear_fresh, "CAPUCHIN_CLEAR_FRESH", FIELD_SWITCH),
     FIELD(budget_bytes, "CAPUCHIN_BUDGET", FIELD_BUDGET),
     FIELD(host_budget_bytes, "CAPUCHIN_HOST_BUDGET", FIELD_BUDGET),
     FIELD(page_bytes, "CAPUCHIN_PAGE", FIELD_SIZE),
-    FIELD(slab_threshold_bytes, "CAPUCHIN_SLAB_THRESHOLD", FIELD_SIZE),
-    FIELD(d2h_bytes_per_s, "CAPUCHIN_D2H", FIELD_SIZE),
-    FIELD(h2d_bytes_per_s, "CAPUCHIN_H2D", FIELD_SIZE),
-    FIELD(copy_latency_ns, "CAPUCHIN_COPY_LATENCY", FIELD_COUNT),
     FIELD(report_path, "CAPUCHIN_REPORT", FIELD_FILE),
     FIELD(trace_path, "CAPUCHIN_TRACE", FIELD_FILE),
-    FIELD(trace_iteration, "CAPUCHIN_TRACE_ITERATION", FIELD_COUNT),
-    FIELD(planner, "CAPUCHIN_PLANNER", FIELD_TEXT),
-    FIELD(effort, "CAPUCHIN_EFFORT", FIELD_EFFORT),
-    FIELD(wait_for_plan, "CAPUCHIN_WAIT_FOR_PLAN", FIELD_SWITCH),
-    FIELD(plan_path, "CAPUCHIN_PLAN", FIELD_FILE),
-    FIELD(sample_every, "CAPUCHIN_SAMPLE_EVERY", FIELD_COUNT),
-    FIELD(plan_memory_bytes, "CAPUCHIN_PLAN_MEMORY", FIELD_SIZE),
-    FIELD(keep_contents, "CAPUCHIN_KEEP_CONTENTS", FIELD_SWITCH),
-    FIELD(top, "CAPUCHIN_TOP", FIELD_SWITCH),
-    FIELD(timeline, "CAPUCHIN_TIMELINE", FIELD_SWITCH),
-    FIELD(plugin_folder, "CAPUCHIN_PLUGIN_FOLDER", FIELD_FOLDER),
-    FIELD(peer_access, "CAPUCHIN_PEER_ACCESS", FIELD_SWITCH),
-    FIELD(exportable, "CAPUCHIN_EXPORTABLE", FIELD_SWITCH),
-    FIELD(rank, "CAPUCHIN_RANK", FIELD_COUNT),
-    FIELD(rank_count, "CAPUCHIN_RANKS", FIELD_COUNT),
-    FIELD(local_rank_count, "CAPUCHIN_LOCAL_RANKS", FIELD_COUNT),
-    FIELD(link_d2h_bytes_per_s, "CAPUCHIN_LINK_D2H", FIELD_SIZE),
-    FIELD(link_h2d_bytes_per_s, "CAPUCHIN_LINK_H2D", FIELD_SIZE),
-    FIELD(d2h_duplex_bytes_per_s, "CAPUCHIN_D2H_DUPLEX", FIELD_SIZE),
-    FIELD(h2d_duplex_bytes_per_s, "CAPUCHIN_H2D_DUPLEX", FIELD_SIZE),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
+static const char prefix[] = "CAPUCHIN_";
+
 /* How much of a text that is no file's path an error text quotes. */
 enum { QUOTED_BYTES = 40 };
 
-static void *field_of(capu_config *config, const struct field *field)
+static void *field_of(struct config *config, const struct field *field)
 {
     return (unsigned char *)config + field->offset;
 }
 
+static bool is_string(const struct field *field)
+{
+    return field->kind == FIELD_TEXT || field->kind == FIELD_FILE || field->kind == FIELD_FOLDER;
+}
+
+static bool is_switch(const struct field *field)
+{
+    return field->kind == FIELD_MODE || field->kind == FIELD_EFFORT || field->kind == FIELD_SWITCH;
+}
+
+/* Every value as a number, strings as their addresses. */
+static uint64_t value_at(const void *place, const struct field *field)
+{
+    return is_string(field)   ? (uintptr_t) * (const char *const *)place
+           : is_switch(field) ? *(const uint32_t *)place
+                              : *(const uint64_t *)place;
+}
+
+static void set_at(void *place, const struct field *field, uint64_t value)
+{
+    if (is_string(field)) {
+        *(const char **)place = (const char *)(uintptr_t)value;
+    } else if (is_switch(field)) {
+        *(uint32_t *)place = (uint32_t)value;
+    } else {
+        *(uint64_t *)place = value;
+    }
+}
+
+static size_t number_of(const struct field *field)
+{
+    return (size_t)(field - fields);
+}
+
+/* What the program has set. False: nothing. */
+static bool program_value(const capu_config *config, const struct field *field, uint64_t *value)
+{
+    if (field->public_offset == IS_SETTING) {
+        *value = config->settings[number_of(field)];
+        return (config->given >> number_of(field) & 1) != 0;
+    }
+    *value = value_at((const unsigned char *)config + field->public_offset, field);
+    return *value != 0;
+}
+
+static void set_program_value(capu_config *config, const struct field *field, bool is_given,
+                              uint64_t value)
+{
+    uint64_t bit = UINT64_C(1) << number_of(field);
+
+    if (field->public_offset == IS_SETTING) {
+        config->settings[number_of(field)] = is_given ? value : 0;
+        config->given = is_given ? config->given | bit : config->given & ~bit;
+    } else {
+        set_at((unsigned char *)config + field->public_offset, field, is_given ? value : 0);
+    }
+}
+
+static const char *const modes[3] = {"off", "passive", "guided"};
+static const char *const efforts[3] = {"quick", "default", "best"};
+
 /* Reads one of three names; the value counts from 1, since 0 means "not set". */
-static bool read_name(const char *const names[3], const char *text, uint32_t *value)
+static bool read_name(const char *const names[3], const char *text, uint64_t *value)
 {
     for (uint32_t i = 0; i < 3; i++) {
         if (strcmp(text, names[i]) == 0) {
@@ -185,7 +257,7 @@ static bool read_name(const char *const names[3], const char *text, uint32_t *va
     return false;
 }
 
-static bool read_switch(const char *text, uint32_t *value)
+static bool read_switch(const char *text, uint64_t *value)
 {
     if ((text[0] != '0' && text[0] != '1') || text[1] != '\0') {
         return false;
@@ -241,15 +313,15 @@ static bool read_size(const char *text, uint64_t *value)
     return true;
 }
 
-/* Sets one numeric field from its variable. False if the text does not suit the field. */
-static bool read_number(capu_config *config, const struct field *field, const char *text)
+/* Reads a value of any kind; a string is borrowed. False if the text does not suit the field. */
+static bool read_value(const struct field *field, const char *text, uint64_t *value)
 {
-    void *value = field_of(config, field);
-
-    static const char *const modes[3] = {"off", "passive", "guided"};
-    static const char *const efforts[3] = {"quick", "default", "best"};
-
     switch (field->kind) {
+    case FIELD_TEXT:
+    case FIELD_FILE:
+    case FIELD_FOLDER:
+        *value = (uintptr_t)text;
+        return true;
     case FIELD_MODE:
         return read_name(modes, text, value);
     case FIELD_EFFORT:
@@ -259,61 +331,37 @@ static bool read_number(capu_config *config, const struct field *field, const ch
     case FIELD_SIZE:
         return read_size(text, value);
     case FIELD_BUDGET:
-        return read_size(text, value) && *(uint64_t *)value > 0;
+        return read_size(text, value) && *value > 0;
     default:
         return read_count(text, value);
     }
 }
 
-static bool is_unset(capu_config *config, const struct field *field)
-{
-    switch (field->kind) {
-    case FIELD_TEXT:
-    case FIELD_FILE:
-    case FIELD_FOLDER:
-        return *(const char **)field_of(config, field) == NULL;
-    case FIELD_MODE:
-    case FIELD_EFFORT:
-    case FIELD_SWITCH:
-        return *(uint32_t *)field_of(config, field) == 0;
-    default:
-        return *(uint64_t *)field_of(config, field) == 0;
-    }
-}
-
-static bool is_string(const struct field *field)
-{
-    return field->kind == FIELD_TEXT || field->kind == FIELD_FILE || field->kind == FIELD_FOLDER;
-}
-
-/* The variable's value if the field takes it, NULL if not: the program has set the field, or there
-   is no such variable. An empty one does not count. */
-static const char *value_for(capu_config *config, const struct field *field)
+/* The variable's value; NULL: there is none. An empty one does not count. */
+static const char *variable_value(const struct field *field)
 {
     bool is_path = field->kind == FIELD_FILE || field->kind == FIELD_FOLDER;
     const char *value = is_path ? environment_path(field->variable) : getenv(field->variable);
 
-    return value != NULL && value[0] != '\0' && is_unset(config, field) ? value : NULL;
+    return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* Sets a field from the environment if the program did not set it. */
-static capu_status read_environment(capu_config *config, const struct field *field, char *text,
-                                    size_t text_bytes)
+/* Sets a field from the program, else from the environment. */
+static capu_status read_field(const capu_config *from, const struct field *field,
+                              struct config *config, char *text, size_t text_bytes)
 {
-    const char *value = value_for(config, field);
+    uint64_t value = 0;
+    const char *variable;
 
-    if (value == NULL) {
-        return CAPU_OK;
+    if (!program_value(from, field, &value)) {
+        variable = variable_value(field);
+        if (variable != NULL && !read_value(field, variable, &value)) {
+            snprintf(text, text_bytes, "%s='%s' is not %s", field->variable, variable,
+                     wanted_text(field->kind));
+            return CAPU_INVALID;
+        }
     }
-    if (is_string(field)) {
-        *(const char **)field_of(config, field) = value;
-        return CAPU_OK;
-    }
-    if (!read_number(config, field, value)) {
-        snprintf(text, text_bytes, "%s='%s' is not %s", field->variable, value,
-                 wanted_text(field->kind));
-        return CAPU_INVALID;
-    }
+    set_at(field_of(config, field), field, value);
     return CAPU_OK;
 }
 
@@ -323,8 +371,6 @@ static capu_status read_environment(capu_config *config, const struct field *fie
  */
 static capu_status check_variables(char *text, size_t text_bytes)
 {
-    static const char prefix[] = "CAPUCHIN_";
-
     for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
         size_t length = strcspn(*entry, "=");
         size_t i = 0;
@@ -361,39 +407,13 @@ static void list_planners(const char *wrong, char *text, size_t text_bytes)
     }
 }
 
-static capu_status check_values(const capu_config *config, char *text, size_t text_bytes)
+static capu_status check_values(const struct config *config, char *text, size_t text_bytes)
 {
-    if (config->reserved != 0) {
-        snprintf(text, text_bytes, "config: reserved is %u; it must be 0", config->reserved);
-        return CAPU_INVALID;
-    }
-    if (config->mode > CAPU_MODE_GUIDED || config->strict > 1 || config->clear_fresh > 1) {
+    if (config->mode > CAPU_MODE_GUIDED || config->strict > 1 || config->wait_for_plan > 1) {
         snprintf(text, text_bytes,
-                 "config: mode %u, strict %u or clear_fresh %u is out of range: at most 3, 1 and 1",
-                 config->mode, config->strict, config->clear_fresh);
-        return CAPU_INVALID;
-    }
-    if (config->effort > CAPU_EFFORT_BEST || config->wait_for_plan > 1 ||
-        config->keep_contents > 1) {
-        snprintf(text, text_bytes,
-                 "config: effort %u, wait_for_plan %u or keep_contents %u is out of range: at most "
-                 "3, 1 and 1",
-                 config->effort, config->wait_for_plan, config->keep_contents);
-        return CAPU_INVALID;
-    }
-    if (config->top > 1) {
-        snprintf(text, text_bytes, "config: top %u is out of range: at most 1", config->top);
-        return CAPU_INVALID;
-    }
-    if (config->peer_access > 1 || config->exportable > 1) {
-        snprintf(text, text_bytes,
-                 "config: peer_access %u or exportable %u is out of range: at most 1",
-                 config->peer_access, config->exportable);
-        return CAPU_INVALID;
-    }
-    if (config->timeline > 1) {
-        snprintf(text, text_bytes, "config: timeline %u is out of range: at most 1",
-                 config->timeline);
+                 "config: mode %u, strict %u or wait_for_plan %u is out of range: at most 3, 1 and "
+                 "1",
+                 config->mode, config->strict, config->wait_for_plan);
         return CAPU_INVALID;
     }
     if (config->timeline == 1 && config->report_path == NULL) {
@@ -421,12 +441,13 @@ static capu_status check_values(const capu_config *config, char *text, size_t te
 }
 
 /* Replaces `%r` by the rank in the names of files. Pre: the strings belong to the config. */
-static capu_status name_files(capu_config *config, char *text, size_t text_bytes)
+static capu_status name_files(struct config *config, char *text, size_t text_bytes)
 {
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < FIELDS && status == CAPU_OK; i++) {
-        if (fields[i].kind == FIELD_FILE && !is_unset(config, &fields[i])) {
+        if (fields[i].kind == FIELD_FILE &&
+            value_at(field_of(config, &fields[i]), &fields[i]) != 0) {
             status = rank_path_expand(field_of(config, &fields[i]), config->rank,
                                       config->rank_count, text, text_bytes);
         }
@@ -435,13 +456,14 @@ static capu_status name_files(capu_config *config, char *text, size_t text_bytes
 }
 
 /* Rejects two results that would overwrite each other. */
-static capu_status check_written_files(capu_config *config, char *text, size_t text_bytes)
+static capu_status check_written_files(struct config *config, char *text, size_t text_bytes)
 {
     const struct field *written[FIELDS];
     size_t count = 0;
 
     for (size_t i = 0; i < FIELDS; i++) {
-        if (fields[i].kind == FIELD_FILE && !is_unset(config, &fields[i])) {
+        if (fields[i].kind == FIELD_FILE &&
+            value_at(field_of(config, &fields[i]), &fields[i]) != 0) {
             written[count++] = &fields[i];
         }
     }
@@ -461,7 +483,7 @@ static capu_status check_written_files(capu_config *config, char *text, size_t t
 }
 
 /* Replaces the strings with copies that belong to the config. */
-static capu_status copy_strings(capu_config *config)
+static capu_status copy_strings(struct config *config)
 {
     bool failed = false;
 
@@ -480,24 +502,40 @@ static capu_status copy_strings(capu_config *config)
     return CAPU_OK;
 }
 
-capu_status config_resolve(const capu_config *from, capu_config *config, char *text,
-                           size_t text_bytes)
+/* Copies the caller's config, whatever its version; NULL: nothing is set. */
+static capu_status read_program(const capu_config *from, capu_config *own, char *text,
+                                size_t text_bytes)
 {
-    capu_config own = CAPU_CONFIG_INIT;
-    capu_status status = CAPU_OK;
-
-    if (from != NULL && !struct_read(&own, sizeof(own), from, from->size)) {
+    *own = (capu_config)CAPU_CONFIG_INIT;
+    if (from != NULL && !struct_read(own, sizeof(*own), from, from->size)) {
         snprintf(text, text_bytes,
                  "a capu_config of %zu bytes; this library's has %zu: start it with "
                  "CAPU_CONFIG_INIT",
-                 from->size, sizeof(own));
+                 from->size, sizeof(*own));
         return CAPU_WRONG_STRUCT;
     }
-    status = check_variables(text, text_bytes);
+    if (own->reserved != 0) {
+        snprintf(text, text_bytes, "config: reserved is %u; it must be 0", own->reserved);
+        return CAPU_INVALID;
+    }
+    return CAPU_OK;
+}
+
+capu_status config_resolve(const capu_config *from, struct config *config, char *text,
+                           size_t text_bytes)
+{
+    struct config own = {0};
+    capu_config program;
+    capu_status status = read_program(from, &program, text, text_bytes);
+
+    if (status == CAPU_OK) {
+        status = check_variables(text, text_bytes);
+    }
     for (size_t i = 0; i < FIELDS && status == CAPU_OK; i++) {
-        status = read_environment(&own, &fields[i], text, text_bytes);
+        status = read_field(&program, &fields[i], &own, text, text_bytes);
     }
     if (status == CAPU_OK) {
+        own.stream = program.stream;
         status = check_values(&own, text, text_bytes);
     }
     if (status != CAPU_OK) {
@@ -524,8 +562,6 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
     if (own.plan_memory_bytes == 0) {
         own.plan_memory_bytes = UINT64_C(64) << 20;
     }
-    own.error = NULL;
-    own.error_bytes = 0;
     status = copy_strings(&own);
     if (status != CAPU_OK) {
         snprintf(text, text_bytes, "no memory for the config");
@@ -582,17 +618,19 @@ static bool is_about(const char *text, const struct field *field, const char *va
 static void name_variables(const capu_config *from, char *text, size_t text_bytes)
 {
     const char *between = "; from the environment: ";
-    capu_config own = CAPU_CONFIG_INIT;
+    char ignored[1];
+    capu_config own;
     size_t used = strlen(text);
 
-    if (from != NULL && !struct_read(&own, sizeof(own), from, from->size)) {
+    if (read_program(from, &own, ignored, sizeof(ignored)) != CAPU_OK) {
         return;
     }
     for (size_t i = 0; i < FIELDS && used < text_bytes; i++) {
-        const char *value = value_for(&own, &fields[i]);
+        const char *value = variable_value(&fields[i]);
+        uint64_t given;
 
-        if (value != NULL && strstr(text, fields[i].variable) == NULL &&
-            is_about(text, &fields[i], value)) {
+        if (value != NULL && !program_value(&own, &fields[i], &given) &&
+            strstr(text, fields[i].variable) == NULL && is_about(text, &fields[i], value)) {
             used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", between,
                                      fields[i].variable);
             between = ", ";
@@ -600,22 +638,119 @@ static void name_variables(const capu_config *from, char *text, size_t text_byte
     }
 }
 
-void config_report_error(const capu_config *from, capu_status status, char *text, size_t text_bytes)
+/* Copies a text to the buffer of a config, if that reaches so far and has one. */
+static void write_error(const capu_config *config, const char *text)
 {
-    name_variables(from, text, text_bytes);
-    if (from != NULL && from->size >= offsetof(capu_config, error_bytes) + sizeof(size_t) &&
-        from->error != NULL && from->error_bytes > 0) {
-        snprintf(from->error, from->error_bytes, "%s",
-                 text[0] != '\0' ? text : capu_status_text(status));
+    if (config->size >= offsetof(capu_config, error_bytes) + sizeof(size_t) &&
+        config->error != NULL && config->error_bytes > 0) {
+        snprintf(config->error, config->error_bytes, "%s", text);
     }
 }
 
-void config_finish(capu_config *config)
+void config_report_error(const capu_config *from, capu_status status, char *text, size_t text_bytes)
+{
+    name_variables(from, text, text_bytes);
+    if (from != NULL) {
+        write_error(from, text[0] != '\0' ? text : capu_status_text(status));
+    }
+}
+
+void config_show(const struct config *config, capu_config *shown)
+{
+    *shown = (capu_config)CAPU_CONFIG_INIT;
+    for (size_t i = 0; i < FIELDS; i++) {
+        uint64_t value = value_at((const unsigned char *)config + fields[i].offset, &fields[i]);
+
+        set_program_value(shown, &fields[i], !is_string(&fields[i]) || value != 0, value);
+    }
+    shown->stream = config->stream;
+}
+
+/*
+ * Setting and asking by name.
+ */
+
+/* The field whose variable has this name, without the prefix and in lower case; NULL: none. */
+static const struct field *field_named(const char *name)
+{
+    for (size_t i = 0; i < FIELDS; i++) {
+        if (strcasecmp(fields[i].variable + sizeof(prefix) - 1, name) == 0) {
+            return &fields[i];
+        }
+    }
+    return NULL;
+}
+
+capu_status capu_config_set(capu_config *config, const char *name, const char *value)
+{
+    char text[ERROR_TEXT_BYTES];
+    const struct field *field;
+    uint64_t number = 0;
+
+    if (config == NULL) {
+        return CAPU_INVALID;
+    }
+    if (config->size < sizeof(*config)) {
+        return CAPU_WRONG_STRUCT;
+    }
+    field = name != NULL ? field_named(name) : NULL;
+    if (field == NULL) {
+        snprintf(text, sizeof(text), "config: there is no setting '%.*s'", QUOTED_BYTES,
+                 name != NULL ? name : "");
+        write_error(config, text);
+        return CAPU_INVALID;
+    }
+    if (value == NULL || value[0] == '\0') {
+        set_program_value(config, field, false, 0);
+        return CAPU_OK;
+    }
+    if (!read_value(field, value, &number)) {
+        snprintf(text, sizeof(text), "config: %s='%.*s' is not %s", name, QUOTED_BYTES, value,
+                 wanted_text(field->kind));
+        write_error(config, text);
+        return CAPU_INVALID;
+    }
+    set_program_value(config, field, true, number);
+    return CAPU_OK;
+}
+
+capu_status capu_config_get(const capu_config *config, const char *name, char *value, size_t bytes)
+{
+    const struct field *field;
+    char digits[NUMBER_BYTES];
+    const char *text = "";
+    uint64_t number = 0;
+
+    if (config == NULL || name == NULL || value == NULL) {
+        return CAPU_INVALID;
+    }
+    if (config->size < sizeof(*config)) {
+        return CAPU_WRONG_STRUCT;
+    }
+    field = field_named(name);
+    if (field == NULL) {
+        return CAPU_INVALID;
+    }
+    if (program_value(config, field, &number)) {
+        snprintf(digits, sizeof(digits), "%" PRIu64, number);
+        text = is_string(field)              ? (const char *)(uintptr_t)number
+               : field->kind == FIELD_MODE   ? modes[(number - 1) % 3]
+               : field->kind == FIELD_EFFORT ? efforts[(number - 1) % 3]
+                                             : digits;
+    }
+    if (strlen(text) >= bytes) {
+        return CAPU_TOO_LARGE;
+    }
+    memcpy(value, text, strlen(text) + 1);
+    return CAPU_OK;
+}
+
+void config_finish(struct config *config)
 {
     for (size_t i = 0; i < FIELDS; i++) {
         if (is_string(&fields[i])) {
             free(*(char **)field_of(config, &fields[i]));
         }
     }
-    *config = (capu_config){0};
+    *config = (struct config){0};
 }

@@ -51,10 +51,53 @@ static inline bool struct_write(void *theirs, size_t their_bytes, const void *ow
     return true;
 }
 
+/*
+ * Everything that a context can be asked to do, as docs/configuration.md describes it: the fields
+ * of capu_config, and what capu_config_set sets. 0 and NULL are the default.
+ */
+struct config {
+    const char *device;
+    uint32_t mode; /* capu_mode */
+    uint32_t wait_for_plan;
+    uint32_t strict;
+    uint64_t budget_bytes;
+    uint64_t host_budget_bytes;
+    uint64_t page_bytes;
+    const char *report_path;
+    const char *trace_path;
+    capu_stream stream;
+
+    uint32_t clear_fresh;
+    uint32_t effort; /* capu_effort */
+    uint32_t keep_contents;
+    uint32_t top;
+    uint32_t timeline;
+    uint32_t peer_access;
+    uint32_t exportable;
+    uint64_t slab_threshold_bytes;
+    uint64_t d2h_bytes_per_s;
+    uint64_t h2d_bytes_per_s;
+    uint64_t copy_latency_ns;
+    uint64_t trace_iteration;
+    uint64_t sample_every;
+    uint64_t plan_memory_bytes;
+    const char *planner;
+    const char *plan_path;
+    const char *plugin_folder;
+    uint64_t rank;
+    uint64_t rank_count;
+    uint64_t local_rank_count;
+    uint64_t link_d2h_bytes_per_s;
+    uint64_t link_h2d_bytes_per_s;
+    uint64_t d2h_duplex_bytes_per_s;
+    uint64_t h2d_duplex_bytes_per_s;
+};
+
 /* A part of the context: what it was asked to do, and what follows from that. Owned by the
    context's thread. */
 struct settings {
-    capu_config config;         /* strings owned, see config_finish */
+    struct config config;       /* strings owned, see config_finish */
+    capu_config shown;          /* the same for the program, see config_show */
     uint64_t full_budget_bytes; /* that the context was created with; config has the one in use */
     bool is_page_pinned;        /* the caller names the page size */
     bool is_tracking;           /* operands are resolved and recorded */
@@ -67,7 +110,7 @@ struct settings {
  * On failure *config is unchanged, nothing is held, and `text` names the field or variable.
  * INVALID, WRONG_STRUCT, NO_HOST_MEMORY.
  */
-capu_status config_resolve(const capu_config *from, capu_config *config, char *text,
+capu_status config_resolve(const capu_config *from, struct config *config, char *text,
                            size_t text_bytes);
 
 /* Ends the text of an error in creating a context with the environment variables that gave the
@@ -76,7 +119,10 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
 void config_report_error(const capu_config *from, capu_status status, char *text,
                          size_t text_bytes);
 
+/* Fills in a public config in which every setting is set. Its strings are those of `config`. */
+void config_show(const struct config *config, capu_config *shown);
+
 /* Frees the strings. */
-void config_finish(capu_config *config);
+void config_finish(struct config *config);
 
 #endif

@@ -1,6 +1,7 @@
 /* What a context can use of the machine: see device_choice.h. */
 #include "runtime/context/device_choice.h"
 
+#include "capuchin/private.h"
 #include "device/calibration.h"
 #include "policy/format/trace.h"
 #include "runtime/context/config.h"
@@ -129,7 +130,7 @@ uint64_t host_memory_default_budget(const char *root)
     return bytes == UINT64_MAX ? UINT64_MAX : bytes / 100 * HOST_MEMORY_PERCENT;
 }
 
-uint64_t capu_host_budget_default(uint64_t processes)
+uint64_t capuchin_host_budget_default(uint64_t processes)
 {
     uint64_t bytes = host_memory_default_budget("");
 
@@ -162,7 +163,7 @@ static bool read_cuda(const char *name, uint32_t *ordinal)
 }
 
 /* The smallest page of which half is the threshold; 0: any. */
-static uint64_t least_page(const capu_config *config)
+static uint64_t least_page(const struct config *config)
 {
     uint64_t page_bytes = 1;
 
@@ -180,7 +181,7 @@ static void fill_in(uint64_t *field, uint64_t measured)
 }
 
 /* A GPU is not throttled, so all rates that are given are to plan with. */
-static capu_status open_cuda(const capu_config *config, struct device_options options,
+static capu_status open_cuda(const struct config *config, struct device_options options,
                              struct device **device, char *text, size_t text_bytes)
 {
     fill_in(&options.d2h_bytes_per_s, config->link_d2h_bytes_per_s);
@@ -188,7 +189,7 @@ static capu_status open_cuda(const capu_config *config, struct device_options op
     return cuda_device_create(&options, device, text, text_bytes);
 }
 
-capu_status device_choice_open(const capu_config *config, struct device **device, char *text,
+capu_status device_choice_open(const struct config *config, struct device **device, char *text,
                                size_t text_bytes)
 {
     struct device_options options = {
@@ -231,7 +232,7 @@ static uint64_t rate_for_traces(uint64_t bytes_per_s)
     return bytes_per_s > TRACE_RATE_MAX ? TRACE_RATE_MAX : bytes_per_s;
 }
 
-capu_status device_choice_measure(struct device *device, const capu_config *config,
+capu_status device_choice_measure(struct device *device, const struct config *config,
                                   struct device_link *link)
 {
     struct device_link known = device->capabilities.link;
@@ -254,12 +255,12 @@ capu_status device_choice_measure(struct device *device, const capu_config *conf
     return status;
 }
 
-capu_status capu_link_measure(capu_config *config)
+capu_status capuchin_link_measure(capu_config *config)
 {
     char text[ERROR_TEXT_BYTES] = "";
     struct device *device = NULL;
     struct device_link link = {0};
-    capu_config complete;
+    struct config complete;
     capu_status status;
 
     if (config == NULL) {
@@ -284,11 +285,21 @@ capu_status capu_link_measure(capu_config *config)
         status = device_choice_measure(device, &complete, &link);
     }
     if (status == CAPU_OK && !device->capabilities.is_simulated) {
-        fill_in(&config->link_d2h_bytes_per_s, link.d2h_bytes_per_s);
-        fill_in(&config->link_h2d_bytes_per_s, link.h2d_bytes_per_s);
-        fill_in(&config->d2h_duplex_bytes_per_s, link.d2h_duplex_bytes_per_s);
-        fill_in(&config->h2d_duplex_bytes_per_s, link.h2d_duplex_bytes_per_s);
-        fill_in(&config->copy_latency_ns, link.copy_latency_ns);
+        if (complete.link_d2h_bytes_per_s == 0) {
+            config_set_number(config, "link_d2h", link.d2h_bytes_per_s);
+        }
+        if (complete.link_h2d_bytes_per_s == 0) {
+            config_set_number(config, "link_h2d", link.h2d_bytes_per_s);
+        }
+        if (complete.d2h_duplex_bytes_per_s == 0) {
+            config_set_number(config, "d2h_duplex", link.d2h_duplex_bytes_per_s);
+        }
+        if (complete.h2d_duplex_bytes_per_s == 0) {
+            config_set_number(config, "h2d_duplex", link.h2d_duplex_bytes_per_s);
+        }
+        if (complete.copy_latency_ns == 0) {
+            config_set_number(config, "copy_latency", link.copy_latency_ns);
+        }
     }
     device_destroy(device);
 finish_config:

@@ -118,12 +118,13 @@ static capu_status create_context(CUdevice device)
     snprintf(name, sizeof(name), "cuda:%d", device);
     find_plugin(folder);
     config.device = getenv("CAPUCHIN_DEVICE") == NULL ? name : NULL;
-    config.plugin_folder = folder[0] != '\0' ? folder : NULL;
+    (void)capu_config_set(&config, "plugin_folder", folder);
     config.mode = settings->mode;
     config.strict = settings->is_strict;
-    config.clear_fresh = 1; /* programs read memory that they never wrote */
+    /* Programs read memory that they never wrote. */
+    (void)capu_config_set(&config, "clear_fresh", "1");
     /* Iterations are guessed: what one does not read another one may. */
-    config.keep_contents = 1;
+    (void)capu_config_set(&config, "keep_contents", "1");
     config.report_path = settings->iterations_path;
     config.budget_bytes = budget_of(settings, device);
     config.host_budget_bytes = settings->host_bytes;

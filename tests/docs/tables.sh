@@ -1,7 +1,7 @@
 #!/bin/bash
 # tables.sh ROOT: compares the tables of the documents with the source. docs/errors.md must have exactly
-# the codes of capuchin/status.h, docs/configuration.md the fields of capu_config and the variables that
-# runtime/context/config.c reads, docs/report.md the counters of capuchin/report.h and the fields of capu_stall,
+# the codes of capuchin/status.h, docs/configuration.md the fields of capu_config and the settings that
+# runtime/context/config.c knows, docs/report.md the counters of capuchin/report.h and the fields of capu_stall,
 # and docs/models.md the machines of models/machines.jsonl. Prints and fails on any difference.
 set -u
 cd "$1" || exit 2
@@ -23,15 +23,17 @@ same "errors.md" \
     "$(sed -nE 's/^\| `CAPU_([A-Z_]+)` \| (-?[0-9]+) \| ([^|]*[^ |]) \|.*/\1, \2, "\3"/p' docs/errors.md)" \
     "$(sed -nE 's/^ *X\(([A-Z_]+), (-?[0-9]+), ("[^"]*")\).*/\1, \2, \3/p' include/capuchin/status.h)"
 
-# field, variable and kind, for fields that have a variable
-same "configuration.md, variables" \
-    "$(sed -nE 's/^\| `([a-z0-9_]+)` \| `(CAPUCHIN_[A-Z0-9_]+)` \| ([a-z]+) .*/\1 \2 \3/p' docs/configuration.md)" \
-    "$(sed -nE 's/^ *FIELD\(([a-z0-9_]+), "([A-Z0-9_]+)", FIELD_([A-Z]+)\),.*/\1 \2 \L\3/p' runtime/context/config.c)"
+# setting, field if it has one, and kind
+same "configuration.md, settings" \
+    "$(sed -nE 's/^\| `([a-z0-9_]+)` \| (`([a-z0-9_]+)` )?\| ([a-z]+) .*/\1 \3 \4/p' docs/configuration.md)" \
+    "$(sed -nE 's/^ *FIELD\(([a-z0-9_]+), "CAPUCHIN_([A-Z0-9_]+)", FIELD_([A-Z]+)\),.*/\L\2 \1 \L\3/p
+                s/^ *SETTING\([a-z0-9_]+, "CAPUCHIN_([A-Z0-9_]+)", FIELD_([A-Z]+)\),.*/\L\1  \L\2/p' \
+        runtime/context/config.c)"
 
 same "configuration.md, fields" \
-    "$(sed -nE 's/^\| `([a-z0-9_]+)` \|.*/\1/p' docs/configuration.md)" \
+    "$(sed -nE 's/^\| (`[a-z0-9_]+` )?\| `([a-z0-9_]+)` \|.*/\2/p' docs/configuration.md)" \
     "$(sed -n '/^typedef struct capu_config {/,/^} capu_config;/p' include/capuchin/context.h |
-        sed -nE 's/^    [a-z].*[ *]([a-z0-9_]+);.*/\1/p' | grep -vxE 'size|reserved')"
+        sed -nE 's/^    [a-z].*[ *]([a-z0-9_]+)(\[[0-9]+\])?;.*/\1/p' | grep -vxE 'size|reserved|given|settings')"
 
 same "report.md" \
     "$(sed -nE 's/^\| `([a-z0-9_]+)` \| (count|ns|bytes) \|.*/\1 \2/p' docs/report.md)" \

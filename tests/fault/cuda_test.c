@@ -39,7 +39,7 @@ static capu_status create(capu_context **context)
                                            .page_bytes = RIG_PAGE};
     capu_config config = CAPU_CONFIG_INIT;
     struct device *device = NULL;
-    capu_config complete;
+    struct config complete;
     char text[512] = "";
     capu_status status;
 

@@ -51,7 +51,7 @@ static capu_status create(uint32_t mode, const char *report_path, capu_context *
                                            .page_bytes = RIG_PAGE};
     capu_config config = CAPU_CONFIG_INIT;
     struct device *device = NULL;
-    capu_config complete;
+    struct config complete;
     capu_status status;
 
     config.mode = mode;

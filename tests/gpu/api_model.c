@@ -21,8 +21,8 @@ void open_context(capu_mode mode, uint64_t pages, const char *planner)
     config.mode = (uint32_t)mode;
     config.budget_bytes = pages * API_PAGE;
     config.page_bytes = API_PAGE;
-    config.planner = planner;
-    config.effort = CAPU_EFFORT_QUICK;
+    (void)capu_config_set(&config, "planner", planner);
+    (void)capu_config_set(&config, "effort", "quick");
     config.wait_for_plan = 1;
     config.error = text;
     config.error_bytes = sizeof(text);

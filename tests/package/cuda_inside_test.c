@@ -8,14 +8,13 @@
 START_TEST(the_device_needs_no_plugin)
 {
     char text[400] = "";
-    capu_config config = {.size = sizeof(config),
-                          .device = "cuda",
-                          .plugin_folder = "/nonexistent",
-                          .error = text,
-                          .error_bytes = sizeof(text)};
+    capu_config config = {
+        .size = sizeof(config), .device = "cuda", .error = text, .error_bytes = sizeof(text)};
     capu_context *context = NULL;
-    capu_status status = capu_context_create(&config, &context);
+    capu_status status;
 
+    ck_assert_int_eq(capu_config_set(&config, "plugin_folder", "/nonexistent"), CAPU_OK);
+    status = capu_context_create(&config, &context);
     /* Without a GPU, the answer is CUDA's. */
     if (status != CAPU_OK) {
         ck_assert_int_eq(status, CAPU_NO_DEVICE);

@@ -41,7 +41,7 @@ void ranks_open(struct ranks *ranks, const struct ranks_options *options)
     config.mode = options->mode;
     config.report_path = options->report_path;
     config.wait_for_plan = 1;
-    config.effort = CAPU_EFFORT_QUICK;
+    (void)capu_config_set(&config, "effort", "quick");
     config.error = group.error = text;
     config.error_bytes = group.error_bytes = sizeof(text);
     group.bucket_bytes = options->bucket_bytes;

@@ -30,7 +30,7 @@ int main(void)
 {
     capu_config config = CAPU_CONFIG_INIT;
     capu_report report = CAPU_REPORT_INIT;
-    return config.size != sizeof(config) || config.error_bytes != 0 || config.sample_every != 0 ||
+    return config.size != sizeof(config) || config.error_bytes != 0 || config.given != 0 ||
            report.size != sizeof(report) || report.stall_count != 0;
 }
 END

@@ -1,6 +1,6 @@
 #!/bin/bash
 # symbols.sh INCLUDE SHARED STATIC [PARALLEL]: checks that the global symbols of both libraries are exactly
-# the functions that the public headers declare with CAPU_API; those of capuchin/parallel.h are in
+# the functions that the headers (private.h as well) declare with CAPU_API; those of capuchin/parallel.h are in
 # libcapuchin-mpi, PARALLEL.
 set -u
 work=$(mktemp -d) || exit 2
@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 # declared HEADER...: a declaration can span several lines. It starts with CAPU_API, and the name is before
 # the "(".
 declared() {
-    cat "$@" | tr '\n' ' ' | grep -oE 'CAPU_API [^(;]*\(' | grep -oE 'capu_[a-z0-9_]+ *\($' | tr -d ' (' | sort -u
+    cat "$@" | tr '\n' ' ' | grep -oE 'CAPU_API [^(;]*\(' | grep -oE 'capu(chin)?_[a-z0-9_]+ *\($' | tr -d ' (' | sort -u
 }
 
 exported() {

@@ -207,7 +207,7 @@ struct buffer *buffers_make(struct buffers *buffers, const char *name, capu_kind
     ck_assert_ptr_nonnull(buffer->expected);
     buffer->whole = NULL;
     buffer->part_count = 0;
-    buffer->is_defined = capu_context_config(context_of(buffers))->clear_fresh != 0;
+    buffer->is_defined = context_of(buffers)->settings.config.clear_fresh != 0;
     buffer->lineage.version++;
     buffer->lineage.is_replayable = false;
     buffers_describe(buffers, buffer, kind, lifetime);

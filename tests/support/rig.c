@@ -1,6 +1,7 @@
 /* Contexts for tests, see rig.h. */
 #include "tests/support/rig.h"
 
+#include "capuchin/private.h"
 #include "runtime/context/config.h"
 #include "tests/support/adaptor_count.h"
 #include "tests/support/adaptor_delay.h"
@@ -88,7 +89,7 @@ void rig_init(struct rig *rig, const struct rig_options *options)
     uint64_t pages = options->budget_pages > 0 ? options->budget_pages : DEFAULT_BUDGET_PAGES;
     capu_config config = CAPU_CONFIG_INIT;
     struct device *device = create_device(options, pages * RIG_PAGE);
-    capu_config complete;
+    struct config complete;
     char text[512] = "";
     capu_status status;
 
@@ -110,21 +111,21 @@ void rig_init(struct rig *rig, const struct rig_options *options)
     rig->count = device;
     config.mode = options->mode;
     config.strict = options->strict;
-    config.clear_fresh = options->clear_fresh;
+    config_set_number(&config, "clear_fresh", options->clear_fresh);
     config.budget_bytes = pages * RIG_PAGE;
     config.host_budget_bytes =
         options->host_budget_bytes != 0 ? options->host_budget_bytes : UINT64_MAX;
     config.report_path = options->report_path;
     config.trace_path = options->trace_path;
-    config.trace_iteration = options->trace_iteration;
-    config.planner = options->planner;
+    config_set_number(&config, "trace_iteration", options->trace_iteration);
+    (void)capu_config_set(&config, "planner", options->planner);
     config.wait_for_plan = options->wait_for_plan;
-    config.keep_contents = options->keep_contents;
-    config.timeline = options->timeline;
-    config.plan_path = options->plan_path;
-    config.sample_every = options->sample_every;
-    config.plan_memory_bytes = options->plan_memory_bytes;
-    config.effort = CAPU_EFFORT_QUICK;
+    config_set_number(&config, "keep_contents", options->keep_contents);
+    config_set_number(&config, "timeline", options->timeline);
+    (void)capu_config_set(&config, "plan", options->plan_path);
+    config_set_number(&config, "sample_every", options->sample_every);
+    config_set_number(&config, "plan_memory", options->plan_memory_bytes);
+    (void)capu_config_set(&config, "effort", "quick");
     status = config_resolve(&config, &complete, text, sizeof(text));
     ck_assert_msg(status == CAPU_OK, "config: %s", text);
     if (options->creation_fault != NULL) {

@@ -1,5 +1,6 @@
 /* Contexts on the cuda device over the fake CUDA runtime, used as a program would use them. */
 #include "capuchin/capuchin.h"
+#include "capuchin/private.h"
 #include "tests/fake_cudart/fake_cudart.h"
 #include "tests/support/suite.h"
 
@@ -25,8 +26,8 @@ static capu_config config_of(const char *device)
     config.mode = CAPU_MODE_PASSIVE;
     config.budget_bytes = 10 * 65536;
     config.page_bytes = 65536;
-    config.d2h_bytes_per_s = 1000000000;
-    config.h2d_bytes_per_s = 1000000000;
+    (void)capu_config_set(&config, "d2h", "1000000000");
+    (void)capu_config_set(&config, "h2d", "1000000000");
     return config;
 }
 
@@ -314,10 +315,10 @@ START_TEST(a_trace_has_the_rates_of_the_link)
     close(mkstemp(path));
     fake_cudart_reset(NULL);
     launched_count = 0;
-    config.d2h_bytes_per_s = 0; /* measured */
-    config.h2d_bytes_per_s = 2000000000;
+    (void)capu_config_set(&config, "d2h", NULL); /* measured */
+    (void)capu_config_set(&config, "h2d", "2000000000");
     config.trace_path = path;
-    config.trace_iteration = 1;
+    (void)capu_config_set(&config, "trace_iteration", "1");
     context = create(&config);
     WORKS(context, capu_malloc(context, BYTES, &tensor));
     WORKS(context, capu_iteration_begin(context, NULL));
@@ -415,8 +416,8 @@ START_TEST(mode_off_records_two_events_with_timing)
     config.mode = CAPU_MODE_OFF;
     config.budget_bytes = 24 * 65536;
     config.trace_path = path;
-    config.trace_iteration = TRACED;
-    config.sample_every = _i == 0 ? 0 : 1;
+    config_set_number(&config, "trace_iteration", TRACED);
+    (void)capu_config_set(&config, "sample_every", _i == 0 ? NULL : "1");
     config.report_path = "/dev/null";
     context = create(&config);
     WORKS(context, capu_malloc(context, BYTES, &chain[0]));

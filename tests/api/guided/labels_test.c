@@ -50,7 +50,7 @@ START_TEST(plans_take_limited_memory)
     struct net net;
 
     net_init(&net, (struct rig_options){.plan_memory_bytes = 1});
-    ck_assert_uint_eq(capu_context_config(net.rig.context)->plan_memory_bytes, 1);
+    ck_assert_uint_eq(net.rig.context->settings.config.plan_memory_bytes, 1);
     train_labelled(&net, 0);
     report = train_labelled(&net, 0);
     net_expect_guided(&net, &report, report.label);

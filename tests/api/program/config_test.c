@@ -2,6 +2,7 @@
 #include "tests/api/steps.h"
 
 #include "capuchin/drop_in.h"
+#include "capuchin/private.h"
 
 static void clear_environment(void)
 {
@@ -66,22 +67,22 @@ START_TEST(every_variable_is_read)
     ck_assert_str_eq(capu_context_device(context), "sim");
     ck_assert_uint_eq(config->mode, CAPU_MODE_OFF);
     ck_assert_uint_eq(config->strict, 1);
-    ck_assert_uint_eq(config->clear_fresh, 1);
+    ck_assert_uint_eq(context->settings.config.clear_fresh, 1);
     ck_assert_uint_eq(config->budget_bytes, 32 << 20);
     ck_assert_uint_eq(config->host_budget_bytes, 3000000);
     ck_assert_uint_eq(config->page_bytes, 64 << 10);
-    ck_assert_uint_eq(config->slab_threshold_bytes, 1024);
-    ck_assert_uint_eq(config->d2h_bytes_per_s, 1000000000);
-    ck_assert_uint_eq(config->h2d_bytes_per_s, 2000000000);
-    ck_assert_uint_eq(config->copy_latency_ns, 77);
+    ck_assert_uint_eq(context->settings.config.slab_threshold_bytes, 1024);
+    ck_assert_uint_eq(context->settings.config.d2h_bytes_per_s, 1000000000);
+    ck_assert_uint_eq(context->settings.config.h2d_bytes_per_s, 2000000000);
+    ck_assert_uint_eq(context->settings.config.copy_latency_ns, 77);
     ck_assert_str_eq(config->report_path, "/dev/null");
     ck_assert_str_eq(config->trace_path, "/dev/null");
-    ck_assert_uint_eq(config->trace_iteration, 5);
-    ck_assert_uint_eq(config->rank, 2);
-    ck_assert_uint_eq(config->rank_count, 7);
-    ck_assert_uint_eq(config->local_rank_count, 3);
-    ck_assert_uint_eq(config->link_d2h_bytes_per_s, 3000000000);
-    ck_assert_uint_eq(config->link_h2d_bytes_per_s, 4000000000);
+    ck_assert_uint_eq(context->settings.config.trace_iteration, 5);
+    ck_assert_uint_eq(context->settings.config.rank, 2);
+    ck_assert_uint_eq(context->settings.config.rank_count, 7);
+    ck_assert_uint_eq(context->settings.config.local_rank_count, 3);
+    ck_assert_uint_eq(context->settings.config.link_d2h_bytes_per_s, 3000000000);
+    ck_assert_uint_eq(context->settings.config.link_h2d_bytes_per_s, 4000000000);
     ck_assert_uint_eq(context->lanes.device->capabilities.link.d2h_duplex_bytes_per_s, 500000000);
     ck_assert_uint_eq(context->lanes.device->capabilities.link.h2d_duplex_bytes_per_s, 600000000);
     capu_context_destroy(context);
@@ -120,8 +121,8 @@ START_TEST(names_of_files_have_the_rank)
     clear_environment();
     config.device = "sim";
     config.budget_bytes = 8 << 20;
-    config.rank = 12;
-    config.rank_count = 16;
+    (void)capu_config_set(&config, "rank", "12");
+    (void)capu_config_set(&config, "ranks", "16");
     config.report_path = "/tmp/capuchin-%r%%r-report.%r";
     config.trace_path = "/dev/null";
     config.error = text;
@@ -132,12 +133,12 @@ START_TEST(names_of_files_have_the_rank)
     capu_context_destroy(context);
 
     context = NULL;
-    config.plan_path = "/tmp/capuchin-%%r-plan";
+    (void)capu_config_set(&config, "plan", "/tmp/capuchin-%%r-plan");
     ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
     ck_assert_ptr_null(context);
     ck_assert_ptr_nonnull(strstr(text, "16 ranks"));
     ck_assert_ptr_nonnull(strstr(text, "'/tmp/capuchin-%%r-plan'"));
-    config.rank_count = 0;
+    (void)capu_config_set(&config, "ranks", "0");
     ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
     ck_assert_ptr_nonnull(strstr(text, "rank 12"));
 }
@@ -146,23 +147,26 @@ END_TEST
 /* Rates to plan with are measured or given; given ones throttle nothing, and are not measured. */
 START_TEST(the_link_can_be_measured_ahead)
 {
+    static const char *const measured[] = {"link_d2h", "link_h2d", "d2h_duplex", "h2d_duplex"};
+    char text[32] = "";
     capu_config config = CAPU_CONFIG_INIT;
     capu_context *context;
 
     clear_environment();
     config.device = "host";
     config.budget_bytes = 1 << 20;
-    ck_assert_int_eq(capu_link_measure(NULL), CAPU_INVALID);
-    ck_assert_int_eq(capu_link_measure(&config), CAPU_OK);
-    ck_assert_uint_gt(config.link_d2h_bytes_per_s, 0);
-    ck_assert_uint_gt(config.link_h2d_bytes_per_s, 0);
-    ck_assert_uint_gt(config.d2h_duplex_bytes_per_s, 0);
-    config.link_d2h_bytes_per_s = 123456789;
-    config.link_h2d_bytes_per_s = 987654321;
-    config.d2h_duplex_bytes_per_s = 111111111;
-    config.h2d_duplex_bytes_per_s = 222222222;
-    config.copy_latency_ns = 33;
-    ck_assert_int_eq(capu_link_measure(&config), CAPU_OK);
+    ck_assert_int_eq(capuchin_link_measure(NULL), CAPU_INVALID);
+    ck_assert_int_eq(capuchin_link_measure(&config), CAPU_OK);
+    for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
+        ck_assert_int_eq(capu_config_get(&config, measured[i], text, sizeof(text)), CAPU_OK);
+        ck_assert_msg(strtoull(text, NULL, 10) > 0, "%s: '%s'", measured[i], text);
+    }
+    (void)capu_config_set(&config, "link_d2h", "123456789");
+    (void)capu_config_set(&config, "link_h2d", "987654321");
+    (void)capu_config_set(&config, "d2h_duplex", "111111111");
+    (void)capu_config_set(&config, "h2d_duplex", "222222222");
+    (void)capu_config_set(&config, "copy_latency", "33");
+    ck_assert_int_eq(capuchin_link_measure(&config), CAPU_OK);
     config.mode = CAPU_MODE_GUIDED;
     ck_assert_int_eq(capu_context_create(&config, &context), CAPU_OK);
     ck_assert_uint_eq(context->lanes.link.d2h_bytes_per_s, 123456789);
@@ -176,11 +180,15 @@ START_TEST(the_link_can_be_measured_ahead)
     config = (capu_config)CAPU_CONFIG_INIT;
     config.device = "host";
     config.budget_bytes = 1 << 20;
-    config.d2h_bytes_per_s = config.h2d_bytes_per_s = 1000000;
-    ck_assert_int_eq(capu_link_measure(&config), CAPU_OK);
-    ck_assert_uint_eq(config.link_d2h_bytes_per_s + config.d2h_duplex_bytes_per_s, 0);
+    (void)capu_config_set(&config, "d2h", "1e6");
+    (void)capu_config_set(&config, "h2d", "1e6");
+    ck_assert_int_eq(capuchin_link_measure(&config), CAPU_OK);
+    for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
+        ck_assert_int_eq(capu_config_get(&config, measured[i], text, sizeof(text)), CAPU_OK);
+        ck_assert_str_eq(text, "");
+    }
     config.device = "nowhere";
-    ck_assert_int_eq(capu_link_measure(&config), CAPU_INVALID);
+    ck_assert_int_eq(capuchin_link_measure(&config), CAPU_INVALID);
 }
 END_TEST
 
@@ -193,12 +201,12 @@ START_TEST(local_ranks_share_the_host_budget)
     clear_environment();
     config.device = "host";
     config.budget_bytes = 8 << 20;
-    config.local_rank_count = UINT64_C(1) << 32;
+    config_set_number(&config, "local_ranks", UINT64_C(1) << 32);
     ck_assert_int_eq(capu_context_create(&config, &context), CAPU_OK);
     ck_assert_uint_lt(capu_context_config(context)->host_budget_bytes, 1 << 20);
     capu_context_destroy(context);
-    ck_assert_uint_gt(capu_host_budget_default(0), 1 << 20);
-    ck_assert_uint_lt(capu_host_budget_default(UINT64_C(1) << 32), 1 << 20);
+    ck_assert_uint_gt(capuchin_host_budget_default(0), 1 << 20);
+    ck_assert_uint_lt(capuchin_host_budget_default(UINT64_C(1) << 32), 1 << 20);
 }
 END_TEST
 

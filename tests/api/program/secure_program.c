@@ -6,6 +6,7 @@
 #include "capuchin/capuchin.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/auxv.h>
@@ -15,10 +16,20 @@ static const char *text_of(const char *path)
     return path != NULL ? path : "none";
 }
 
+static const char *setting_of(const capu_config *config, const char *name, char text[PATH_MAX])
+{
+    if (capu_config_get(config, name, text, PATH_MAX) != CAPU_OK) {
+        return "?";
+    }
+    return text[0] != '\0' ? text : "none";
+}
+
 static int train(const char *device)
 {
     char error[512] = "";
     capu_config config = CAPU_CONFIG_INIT;
+    char plan[PATH_MAX];
+    char folder[PATH_MAX];
     const capu_config *used;
     capu_context *context;
 
@@ -31,8 +42,8 @@ static int train(const char *device)
     }
     used = capu_context_config(context);
     printf("report=%s trace=%s plan=%s plugins=%s budget=%llu\n", text_of(used->report_path),
-           text_of(used->trace_path), text_of(used->plan_path), text_of(used->plugin_folder),
-           (unsigned long long)used->budget_bytes);
+           text_of(used->trace_path), setting_of(used, "plan", plan),
+           setting_of(used, "plugin_folder", folder), (unsigned long long)used->budget_bytes);
     for (int i = 0; i < 3; i++) {
         if (capu_iteration_begin(context, NULL) != CAPU_OK ||
             capu_iteration_end(context) != CAPU_OK) {

@@ -3,6 +3,7 @@
  * what it then needs in that budget. On the host device, whose page depends on the budget.
  */
 #include "base/random.h"
+#include "capuchin/private.h"
 #include "policy/model/trace_index.h"
 #include "tests/api/steps.h"
 
@@ -239,11 +240,11 @@ START_TEST(the_page_is_as_large_as_the_slab_threshold_needs)
 
     config.device = "host";
     config.budget_bytes = 64 * MIB;
-    config.slab_threshold_bytes = 10000;
+    (void)capu_config_set(&config, "slab_threshold", "10000");
     ck_assert_int_eq(capu_context_create(&config, &context), CAPU_OK);
     ck_assert_uint_eq(capu_context_config(context)->page_bytes, 32 * KIB);
     capu_context_destroy(context);
-    config.slab_threshold_bytes = 64 * MIB;
+    config_set_number(&config, "slab_threshold", 64 * MIB);
     ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
 }
 END_TEST

@@ -67,7 +67,9 @@ capu_status __wrap_capu_context_create(const capu_config *config, capu_context *
 {
     capu_config other = *config;
 
-    other.keep_contents = config->keep_contents && !is_error("kept_nothing");
+    if (is_error("kept_nothing")) {
+        (void)capu_config_set(&other, "keep_contents", "0");
+    }
     return __real_capu_context_create(&other, out);
 }
 

@@ -3,6 +3,7 @@
 
 #include "tests/support/suite.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ struct variable {
     enum { IS_TEXT, IS_32, IS_64 } kind;
 };
 
-#define AT(field) offsetof(capu_config, field)
+#define AT(field) offsetof(struct config, field)
 
 static const struct variable variables[] = {
     {"CAPUCHIN_DEVICE", AT(device), "sim", 0, 0, 0, IS_TEXT},
@@ -52,7 +53,7 @@ static void clear_environment(void)
     }
 }
 
-static const char *text_of(const capu_config *config, const struct variable *variable)
+static const char *text_of(const struct config *config, const struct variable *variable)
 {
     const char *text;
 
@@ -60,7 +61,7 @@ static const char *text_of(const capu_config *config, const struct variable *var
     return text;
 }
 
-static uint64_t number_of(const capu_config *config, const struct variable *variable)
+static uint64_t number_of(const struct config *config, const struct variable *variable)
 {
     uint64_t wide = 0;
     uint32_t narrow = 0;
@@ -74,7 +75,7 @@ static uint64_t number_of(const capu_config *config, const struct variable *vari
 }
 
 /* Checks one field, which was set by the environment or has its default. */
-static void check_field(const capu_config *config, const struct variable *variable, bool is_set)
+static void check_field(const struct config *config, const struct variable *variable, bool is_set)
 {
     if (variable->kind != IS_TEXT) {
         ck_assert_msg(number_of(config, variable) ==
@@ -93,7 +94,7 @@ START_TEST(defaults_are_complete)
 {
     const capu_config from = CAPU_CONFIG_INIT;
     char text[256] = "untouched";
-    capu_config config;
+    struct config config;
 
     for (int given = 0; given < 2; given++) {
         ck_assert_int_eq(config_resolve(given ? &from : NULL, &config, text, sizeof(text)),
@@ -101,7 +102,6 @@ START_TEST(defaults_are_complete)
         for (size_t i = 0; i < VARIABLES; i++) {
             check_field(&config, &variables[i], false);
         }
-        ck_assert_uint_eq(config.size, sizeof(config));
         ck_assert_str_eq(text, "untouched");
         config_finish(&config);
         ck_assert_ptr_null(config.device);
@@ -114,7 +114,7 @@ END_TEST
 START_TEST(a_variable_sets_its_field)
 {
     char text[256] = "";
-    capu_config config;
+    struct config config;
 
     setenv(variables[_i].name, variables[_i].text, 1);
     ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_OK);
@@ -129,26 +129,31 @@ START_TEST(a_variable_sets_its_field)
 }
 END_TEST
 
+/* Its name for capu_config_set, which is in lower case; that is not checked here. */
+static const char *setting_name(const struct variable *variable)
+{
+    return variable->name + strlen("CAPUCHIN_");
+}
+
 START_TEST(the_program_overrides_the_environment)
 {
     const struct variable *variable = &variables[_i];
     static const char given[] = "host";
-    const char *pointer = given;
     capu_config from = CAPU_CONFIG_INIT;
-    uint32_t narrow = (uint32_t)variable->other;
     char text[256] = "";
-    capu_config config;
+    struct config config;
 
     for (size_t i = 0; i < VARIABLES; i++) {
         setenv(variables[i].name, variables[i].text, 1);
     }
     /* A variable is not even read if the program sets the field. */
     setenv(variable->name, "nonsense", 1);
-    memcpy((unsigned char *)&from + variable->offset,
-           variable->kind == IS_TEXT ? (const void *)&pointer
-           : variable->kind == IS_32 ? (const void *)&narrow
-                                     : (const void *)&variable->other,
-           variable->kind == IS_32 ? sizeof(narrow) : sizeof(uint64_t));
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)variable->other);
+    ck_assert_int_eq(capu_config_set(&from, setting_name(variable),
+                                     variable->kind == IS_TEXT                      ? given
+                                     : strcmp(variable->name, "CAPUCHIN_MODE") == 0 ? "passive"
+                                                                                    : text),
+                     CAPU_OK);
     ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_OK);
     for (size_t i = 0; i < VARIABLES; i++) {
         if (i != (size_t)_i) {
@@ -198,7 +203,7 @@ static const struct {
 
 START_TEST(a_wrong_variable_is_named)
 {
-    capu_config config = {.size = 1234};
+    struct config config = {.budget_bytes = 1234};
     char expected[128];
     char text[256] = "";
 
@@ -206,7 +211,7 @@ START_TEST(a_wrong_variable_is_named)
     ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_INVALID);
     snprintf(expected, sizeof(expected), "%s='%s'", wrong[_i].name, wrong[_i].text);
     ck_assert_msg(strncmp(text, expected, strlen(expected)) == 0, "%s", text);
-    ck_assert_uint_eq(config.size, 1234);
+    ck_assert_uint_eq(config.budget_bytes, 1234);
 }
 END_TEST
 
@@ -218,7 +223,7 @@ START_TEST(a_misspelt_variable_is_named)
                                         "CAPUCHIN_", "CAPUCHIN_budget"};
     static const char *const strangers[] = {"CAPUCHIN", "CAPUCHINO_BUDGET", "capuchin_budget",
                                             "MY_CAPUCHIN_BUDGET"};
-    capu_config config = {.size = 1234};
+    struct config config = {.budget_bytes = 1234};
     char text[256] = "";
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -227,7 +232,7 @@ START_TEST(a_misspelt_variable_is_named)
         ck_assert_msg(strncmp(text, names[i], strlen(names[i])) == 0 &&
                           text[strlen(names[i])] == ':',
                       "%s: %s", names[i], text);
-        ck_assert_uint_eq(config.size, 1234);
+        ck_assert_uint_eq(config.budget_bytes, 1234);
         setenv(names[i], "", 1);
     }
     for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
@@ -245,7 +250,7 @@ START_TEST(files_must_differ)
     char path[] = "/tmp/capuchin-config-XXXXXX";
     char link_path[64];
     capu_config from = CAPU_CONFIG_INIT;
-    capu_config config;
+    struct config config;
     char text[256] = "";
 
     ck_assert_int_ge(close(mkstemp(path)), 0);
@@ -256,7 +261,7 @@ START_TEST(files_must_differ)
     ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_INVALID);
     ck_assert_msg(strstr(text, "CAPUCHIN_REPORT") != NULL, "%s", text);
     ck_assert_msg(strstr(text, "CAPUCHIN_PLAN") != NULL, "%s", text);
-    ck_assert_msg(strstr(text, link_path) != NULL, "%s", text);
+    ck_assert_msg(strstr(text, path) != NULL, "%s", text);
     unsetenv("CAPUCHIN_PLAN");
     from.trace_path = path;
     ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_INVALID);
@@ -278,29 +283,32 @@ START_TEST(fields_are_checked)
 {
     static const struct {
         capu_config config;
-        capu_status status;
         const char *named;
     } cases[] = {
-        {{.mode = 4}, CAPU_INVALID, "mode 4"},
-        {{.strict = 2}, CAPU_INVALID, "strict 2"},
-        {{.clear_fresh = 3}, CAPU_INVALID, "clear_fresh 3"},
-        {{.page_bytes = 65537}, CAPU_INVALID, "page_bytes 65537"},
-        {{.effort = 4}, CAPU_INVALID, "effort 4"},
-        {{.wait_for_plan = 2}, CAPU_INVALID, "wait_for_plan 2"},
-        {{.timeline = 2, .report_path = "r"}, CAPU_INVALID, "timeline 2"},
-        {{.timeline = 1}, CAPU_INVALID, "needs report_path"},
-        {{.planner = "oracle"}, CAPU_INVALID, "oracle"},
+        {{.mode = 4}, "mode 4"},
+        {{.strict = 2}, "strict 2"},
+        {{.page_bytes = 65537}, "page_bytes 65537"},
+        {{.wait_for_plan = 2}, "wait_for_plan 2"},
+        {{.reserved = 1}, "reserved is 1"},
     };
-    capu_config config = {.size = 1234};
+    struct config config = {.budget_bytes = 1234};
+    capu_config from = CAPU_CONFIG_INIT;
     char text[256] = "";
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        capu_config from = cases[i].config;
+        capu_config wrong_one = cases[i].config;
 
-        from.size = sizeof(from);
-        ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), cases[i].status);
+        wrong_one.size = sizeof(wrong_one);
+        ck_assert_int_eq(config_resolve(&wrong_one, &config, text, sizeof(text)), CAPU_INVALID);
         ck_assert_msg(strstr(text, cases[i].named) != NULL, "%s", text);
     }
+    ck_assert_int_eq(capu_config_set(&from, "planner", "oracle"), CAPU_OK);
+    ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_INVALID);
+    ck_assert_msg(strstr(text, "oracle") != NULL, "%s", text);
+    ck_assert_int_eq(capu_config_set(&from, "planner", ""), CAPU_OK);
+    ck_assert_int_eq(capu_config_set(&from, "timeline", "1"), CAPU_OK);
+    ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_INVALID);
+    ck_assert_msg(strstr(text, "needs report_path") != NULL, "%s", text);
     setenv("CAPUCHIN_PAGE", "65537", 1);
     ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_INVALID);
     ck_assert_msg(strstr(text, "65537") != NULL, "%s", text);
@@ -308,7 +316,7 @@ START_TEST(fields_are_checked)
     setenv("CAPUCHIN_EFFORT", "endless", 1);
     ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_INVALID);
     ck_assert_msg(strstr(text, "endless") != NULL, "%s", text);
-    ck_assert_uint_eq(config.size, 1234);
+    ck_assert_uint_eq(config.budget_bytes, 1234);
 }
 END_TEST
 
@@ -319,18 +327,17 @@ START_TEST(callers_of_other_versions)
     struct {
         capu_config known;
         uint64_t more;
-    } newer = {{.size = sizeof(newer), .trace_iteration = 9}, 0};
-    capu_config older = {.size = AT(trace_iteration), .trace_iteration = 9};
+    } newer = {{.size = sizeof(newer), .budget_bytes = 9}, 0};
+    capu_config older = {.size = offsetof(capu_config, budget_bytes), .budget_bytes = 9};
     char text[256] = "";
     char size[32];
-    capu_config config;
+    struct config config;
 
     ck_assert_int_eq(config_resolve(&newer.known, &config, text, sizeof(text)), CAPU_OK);
-    ck_assert_uint_eq(config.trace_iteration, 9);
-    ck_assert_uint_eq(config.size, sizeof(config));
+    ck_assert_uint_eq(config.budget_bytes, 9);
     config_finish(&config);
     ck_assert_int_eq(config_resolve(&older, &config, text, sizeof(text)), CAPU_OK);
-    ck_assert_uint_eq(config.trace_iteration, 2);
+    ck_assert_uint_eq(config.budget_bytes, 0);
     config_finish(&config);
     newer.more = 1;
     ck_assert_int_eq(config_resolve(&newer.known, &config, text, sizeof(text)), CAPU_WRONG_STRUCT);
@@ -347,18 +354,18 @@ START_TEST(strings_are_copied)
 {
     static const size_t strings[] = {AT(device),  AT(report_path), AT(trace_path),
                                      AT(planner), AT(plan_path),   AT(plugin_folder)};
+    static const char *const names[] = {"device",  "report", "trace",
+                                        "planner", "plan",   "plugin_folder"};
     enum { STRINGS = sizeof(strings) / sizeof(strings[0]) };
     static const char *const texts[STRINGS] = {"sim",    "/tmp/copied.report", "/tmp/copied.trace",
                                                "hybrid", "/tmp/copied.plan",   "/tmp/copied"};
     char own[STRINGS][32];
     capu_config from = CAPU_CONFIG_INIT;
-    capu_config config;
+    struct config config;
     char text[256] = "";
 
     for (size_t i = 0; i < STRINGS; i++) {
-        const char *pointer = strcpy(own[i], texts[i]);
-
-        memcpy((unsigned char *)&from + strings[i], &pointer, sizeof(pointer));
+        ck_assert_int_eq(capu_config_set(&from, names[i], strcpy(own[i], texts[i])), CAPU_OK);
     }
     ck_assert_msg(config_resolve(&from, &config, text, sizeof(text)) == CAPU_OK, "%s", text);
     memset(own, 'x', sizeof(own));
@@ -373,10 +380,86 @@ START_TEST(strings_are_copied)
 }
 END_TEST
 
+/* Every setting can be set and asked for by its name, and a context's config has them all. */
+START_TEST(settings_have_names)
+{
+    const struct variable *variable = &variables[_i];
+    capu_config from = CAPU_CONFIG_INIT;
+    char name[64] = "";
+    char text[256] = "";
+    struct config config;
+    capu_config shown;
+
+    for (size_t i = 0; setting_name(variable)[i] != '\0'; i++) {
+        name[i] = (char)tolower(setting_name(variable)[i]);
+    }
+    ck_assert_int_eq(capu_config_get(&from, name, text, sizeof(text)), CAPU_OK);
+    ck_assert_str_eq(text, "");
+    ck_assert_int_eq(capu_config_set(&from, name, variable->text), CAPU_OK);
+    ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_OK);
+    check_field(&config, variable, true);
+    config_show(&config, &shown);
+    ck_assert_int_eq(capu_config_get(&shown, name, text, sizeof(text)), CAPU_OK);
+    ck_assert_int_eq(capu_config_set(&from, name, NULL), CAPU_OK);
+    ck_assert_int_eq(capu_config_set(&from, name, text), CAPU_OK);
+    config_finish(&config);
+    ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_OK);
+    check_field(&config, variable, true);
+    config_finish(&config);
+}
+END_TEST
+
+/* What is set to 0 is not taken from the environment; what is taken back is. */
+START_TEST(zero_is_a_value)
+{
+    capu_config from = CAPU_CONFIG_INIT;
+    struct config config;
+    char text[256] = "";
+
+    setenv("CAPUCHIN_CLEAR_FRESH", "1", 1);
+    ck_assert_int_eq(capu_config_set(&from, "clear_fresh", "0"), CAPU_OK);
+    ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_OK);
+    ck_assert_uint_eq(config.clear_fresh, 0);
+    config_finish(&config);
+    ck_assert_int_eq(capu_config_set(&from, "clear_fresh", ""), CAPU_OK);
+    ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_OK);
+    ck_assert_uint_eq(config.clear_fresh, 1);
+    config_finish(&config);
+}
+END_TEST
+
+START_TEST(wrong_settings_are_named)
+{
+    char error[256] = "";
+    char short_text[4] = "abc";
+    capu_config from = CAPU_CONFIG_INIT;
+
+    from.error = error;
+    from.error_bytes = sizeof(error);
+    ck_assert_int_eq(capu_config_set(&from, "buget", "1"), CAPU_INVALID);
+    ck_assert_str_eq(error, "config: there is no setting 'buget'");
+    ck_assert_int_eq(capu_config_set(&from, "sample_every", "often"), CAPU_INVALID);
+    ck_assert_str_eq(error, "config: sample_every='often' is not a whole number");
+    ck_assert_int_eq(capu_config_set(&from, NULL, "1"), CAPU_INVALID);
+    ck_assert_int_eq(capu_config_set(NULL, "top", "1"), CAPU_INVALID);
+    ck_assert_uint_eq(from.given, 0);
+    ck_assert_int_eq(capu_config_get(&from, "buget", error, sizeof(error)), CAPU_INVALID);
+    ck_assert_int_eq(capu_config_get(NULL, "top", error, sizeof(error)), CAPU_INVALID);
+    ck_assert_int_eq(capu_config_get(&from, "top", NULL, 0), CAPU_INVALID);
+    ck_assert_int_eq(capu_config_set(&from, "sample_every", "1000"), CAPU_OK);
+    ck_assert_int_eq(capu_config_get(&from, "sample_every", short_text, sizeof(short_text)),
+                     CAPU_TOO_LARGE);
+    ck_assert_str_eq(short_text, "abc");
+    from.size = offsetof(capu_config, settings);
+    ck_assert_int_eq(capu_config_set(&from, "top", "1"), CAPU_WRONG_STRUCT);
+    ck_assert_int_eq(capu_config_get(&from, "top", error, sizeof(error)), CAPU_WRONG_STRUCT);
+}
+END_TEST
+
 /* A text longer than the buffer is cut, and nothing is written after the buffer. */
 START_TEST(texts_are_cut)
 {
-    capu_config config;
+    struct config config;
     char text[16];
 
     memset(text, 'x', sizeof(text));
@@ -397,6 +480,9 @@ int main(void)
     tcase_add_loop_test(tcase, a_variable_sets_its_field, 0, VARIABLES);
     tcase_add_loop_test(tcase, the_program_overrides_the_environment, 0, VARIABLES);
     tcase_add_loop_test(tcase, a_wrong_variable_is_named, 0, sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_loop_test(tcase, settings_have_names, 0, VARIABLES);
+    tcase_add_test(tcase, zero_is_a_value);
+    tcase_add_test(tcase, wrong_settings_are_named);
     tcase_add_test(tcase, files_must_differ);
     tcase_add_test(tcase, fields_are_checked);
     tcase_add_test(tcase, a_misspelt_variable_is_named);
