@@ -77,7 +77,6 @@ static void read_all(void)
     }
     settings.is_strict = variable("CAPU_RUN_STRICT") != NULL;
     settings.compiles = variable("CAPU_RUN_JIT") != NULL;
-    settings.verifies = variable("CAPU_RUN_VERIFY") != NULL;
     settings.trusts_parameters = variable("CAPU_RUN_TRUST") != NULL;
     settings.recomputes = variable("CAPU_RUN_RECOMPUTE") != NULL;
     settings.report_path = path_variable("CAPU_RUN_REPORT");

@@ -11,9 +11,8 @@
 struct settings {
     bool is_managed;        /* CAPU_RUN_MODE is set; else calls are only forwarded */
     uint32_t mode;          /* a capu_mode: CAPU_RUN_MODE "off", "passive" or "guided" */
-    bool is_strict;         /* CAPU_RUN_STRICT=1 */
+    bool is_strict;         /* CAPU_RUN_STRICT=1, see launch.h */
     bool compiles;          /* CAPU_RUN_JIT=1: PTX where machine code is of another architecture */
-    bool verifies;          /* CAPU_RUN_VERIFY=1, see launch.h */
     bool trusts_parameters; /* CAPU_RUN_TRUST=1: the user vouches for open kernels' parameters */
     bool recomputes;        /* CAPU_RUN_RECOMPUTE=1, see launch.h */
     uint64_t budget_bytes;  /* CAPU_RUN_BUDGET; 0: not given, or a share */

@@ -232,7 +232,7 @@ static void write_verified(FILE *file)
     uint64_t failed;
 
     verify_figures(&watched, &failed);
-    if (settings_get()->verifies) {
+    if (watched > 0) {
         fprintf(file, "verified: %" PRIu64 " launches, %" PRIu64 " of them changed other memory\n",
                 watched, failed);
     }

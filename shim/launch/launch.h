@@ -36,20 +36,21 @@ void launch_learn_node(CUgraphNode node, const void *function);
 /* verify.c */
 
 /*
- * `capuchin run --verify`: at its first launches, a closed kernel is watched. Memory of the program
- * that is on the device and that the launch was not taken to store to must be the same before and
- * after, to the byte. Else a line says where, and the launch fails: what the library knows of the
- * kernel is wrong, and results cannot be trusted.
+ * `capuchin run --strict`, where strict mode of the library cannot watch accesses, which is
+ * everywhere but on the host device: at its first launches, a closed kernel is watched. Memory of
+ * the program that is on the device and that the launch was not taken to store to must be the same
+ * before and after, to the byte. Otherwise a line says where, and the launch fails: what the
+ * library knows of the kernel is wrong, and results cannot be trusted.
  *
- * It finds stores, on any device. A load that was not expected changes nothing; where what it reads
- * is not there, it faults by itself.
+ * It finds stores. A load that was not expected changes nothing; where what it reads is not there,
+ * it faults by itself.
  *
- * A launch is watched while nothing else runs. Not in guided mode, whose copies go on meanwhile,
- * and not in strict mode, which watches by itself.
+ * A launch is watched while nothing else runs. Launches are not watched in guided mode, whose
+ * copies go on meanwhile.
  */
 
-/* Loads what is needed, at the first call, if --verify is given. Pre: the core was not entered, as
-   the driver may wait for the device. Thread: any. */
+/* Loads what is needed, at the first call with a context, if launches are to be watched. Pre: the
+   core was not entered, as the driver may wait for the device. Thread: any. */
 void verify_prepare(void);
 
 /* The rest is for the thread that has entered the core. Whether the next launch of the kernel is

@@ -84,7 +84,7 @@ static void load_kernel(void)
     CUfunction function = NULL;
     CUresult result;
 
-    if (!settings_get()->verifies) {
+    if (!settings_get()->is_strict || settings_get()->mode == CAPU_MODE_GUIDED) {
         return;
     }
     result = real->cuModuleLoadData(&module, text);
@@ -92,7 +92,7 @@ static void load_kernel(void)
         result = real->cuModuleGetFunction(&function, module, "capuchin_checksum");
     }
     if (result != DRIVER_SUCCESS) {
-        log_line("--verify: the driver does not load the kernel for it: error %d", result);
+        log_line("--strict: the driver does not load the kernel for it: error %d", result);
         return;
     }
     verify.function = function;
@@ -102,7 +102,9 @@ void verify_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    (void)pthread_once(&once, load_kernel);
+    if (core_is_open() && !core_is_host()) {
+        (void)pthread_once(&once, load_kernel);
+    }
 }
 
 bool verify_wait(const struct code_kernel *kernel)
@@ -197,7 +199,7 @@ static CUresult reserve_table(void)
     }
     result = outside_count_call(
         real->cuMemAlloc_v2(&verify.table, 2 * verify.count * sizeof(struct piece)),
-        "cuMemAlloc_v2 for --verify", 2 * verify.count * sizeof(struct piece));
+        "cuMemAlloc_v2 for --strict", 2 * verify.count * sizeof(struct piece));
     if (result == DRIVER_SUCCESS) {
         verify.table_count = 2 * verify.count;
     }
@@ -235,7 +237,7 @@ bool verify_begin(const struct operands *operands)
         result = sum_pieces(verify.before, verify.before);
     }
     if (result != DRIVER_SUCCESS) {
-        log_line("--verify: a launch cannot be watched: error %d", result);
+        log_line("--strict: a launch cannot be watched: error %d", result);
     }
     return result == DRIVER_SUCCESS;
 }
@@ -254,7 +256,7 @@ static CUresult compare_sums(const struct code_kernel *kernel)
         if (piece->sum != verify.after[i].sum) {
             const struct allocation *allocation = alloc_find(piece->address);
 
-            log_line("--verify: the kernel %s has changed memory that it was not expected to store "
+            log_line("--strict: the kernel %s has changed memory that it was not expected to store "
                      "to, in the %" PRIu64 " bytes at 0x%" PRIx64 " (allocation of %" PRIu64
                      " bytes at 0x%" PRIx64 "): the results of this run cannot be trusted",
                      kernel->name, piece->bytes, piece->address,

@@ -179,7 +179,6 @@ enum key {
     KEY_JIT,
     KEY_TRUST,
     KEY_RECOMPUTE,
-    KEY_VERIFY,
     KEY_DRIVER
 };
 
@@ -198,7 +197,6 @@ struct settings {
     bool compiles;
     bool trusts_parameters;
     bool recomputes;
-    bool verifies;
     char **program; /* its name and arguments; NULL at the end */
 };
 
@@ -274,9 +272,6 @@ static error_t parse_run_option(int key, char *argument, struct argp_state *stat
     case KEY_STRICT:
         settings->is_strict = true;
         return 0;
-    case KEY_VERIFY:
-        settings->verifies = true;
-        return 0;
     case KEY_JIT:
         settings->compiles = true;
         return 0;
@@ -296,11 +291,6 @@ static error_t parse_run_option(int key, char *argument, struct argp_state *stat
         argp_error(state, "PROGRAM is missing");
         return 0;
     case ARGP_KEY_END:
-        if (settings->verifies && settings->is_strict) {
-            argp_error(state, "--verify cannot be combined with --strict");
-        } else if (settings->verifies && strcmp(settings->mode, "guided") == 0) {
-            argp_error(state, "--verify cannot be combined with --mode guided");
-        }
         if (settings->recomputes && strcmp(settings->mode, "guided") != 0) {
             argp_error(state, "--recompute needs --mode guided");
         }
@@ -471,7 +461,6 @@ static bool set_environment(const struct settings *settings, const char *library
            set_variable("CAPU_RUN_PRETEND", settings->pretend) &&
            set_variable("CAPU_RUN_STRICT", settings->is_strict ? "1" : NULL) &&
            set_variable("CAPU_RUN_JIT", settings->compiles ? "1" : NULL) &&
-           set_variable("CAPU_RUN_VERIFY", settings->verifies ? "1" : NULL) &&
            set_variable("CAPU_RUN_TRUST", settings->trusts_parameters ? "1" : NULL) &&
            set_variable("CAPU_RUN_RECOMPUTE", settings->recomputes ? "1" : NULL) &&
            set_file("CAPU_RUN_REPORT", settings->report) &&
@@ -539,7 +528,7 @@ int run_main(int argc, char **argv)
         {"pretend", KEY_PRETEND, "SIZE", 0,
          "the device memory that the program is told of (default: the device's)", 0},
         {"strict", KEY_STRICT, NULL, 0,
-         "expose accesses to memory that a launch was not known to touch; slow", 0},
+         "check that launches touch only the memory that they are taken to touch; slow", 0},
         {"report", KEY_REPORT, "FILE", 0,
          "write a report when the program exits: its kernels, and what they needed", 0},
         {"operands", KEY_OPERANDS, "FILE", 0,
@@ -560,10 +549,6 @@ int run_main(int argc, char **argv)
          "guided: each NVTX range of this name begins an iteration", 0},
         {"iterations", KEY_ITERATIONS, "FILE", 0,
          "guided: write a line per iteration, which `capuchin explain` reads", 0},
-        {"verify", KEY_VERIFY, NULL, 0,
-         "at the first launches of each kernel, check that it changes only the memory that it is "
-         "taken to store to; not in guided mode, nor with --strict, which does more where it can",
-         0},
         {"driver", KEY_DRIVER, "FILE", 0,
          "the CUDA driver (default: the libcuda.so.1 that the loader finds)", 0},
         {0},

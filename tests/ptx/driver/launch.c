@@ -53,7 +53,7 @@ static void catch_faults(void)
     }
 }
 
-/* What `capuchin run --verify` reads memory with. */
+/* What `capuchin run --strict` reads memory with. */
 static bool is_watcher(const struct machine_function *function)
 {
     return strcmp(function->name, "capuchin_checksum") == 0;

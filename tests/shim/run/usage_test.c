@@ -24,8 +24,6 @@ START_TEST(test_wrong_options)
     expect(RUN "--budget 120% /bin/true", 2, "--budget 120%");
     expect(RUN "--host-budget x /bin/true", 2, "--host-budget x: not a size");
     expect(RUN "--pretend 0 /bin/true", 2, "--pretend 0: must be at least 1");
-    expect(RUN "--verify --strict /bin/true", 2, "--verify cannot be combined with --strict");
-    expect(RUN "--mode guided --verify /bin/true", 2, "--verify cannot be combined with --mode");
     expect(RUN "--mode manual /bin/true", 2, "--mode manual: not");
     expect(RUN "--iteration-kernel x --iteration-range y /bin/true", 2, "cannot be combined with");
     expect("NVTX_INJECTION64_PATH=/x " RUN "--iteration-range y /bin/true", 2,

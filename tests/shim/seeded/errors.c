@@ -60,6 +60,14 @@ void __wrap_blas_add_written(struct operands *operands, const struct blas_matrix
     __real_blas_add_written(operands, matrix, keeps && !is_error("beta_missed"));
 }
 
+/* As on a device that cannot watch accesses, if SHIM_UNWATCHED is set. */
+bool __real_core_is_host(void);
+bool __wrap_core_is_host(void);
+bool __wrap_core_is_host(void)
+{
+    return getenv("SHIM_UNWATCHED") == NULL && __real_core_is_host();
+}
+
 /* Plans give up what they do not expect to be read. */
 capu_status __real_capu_context_create(const capu_config *config, capu_context **out);
 capu_status __wrap_capu_context_create(const capu_config *config, capu_context **out);
@@ -70,6 +78,7 @@ capu_status __wrap_capu_context_create(const capu_config *config, capu_context *
     if (is_error("kept_nothing")) {
         (void)capu_config_set(&other, "keep_contents", "0");
     }
+    other.strict = config->strict && getenv("SHIM_UNWATCHED") == NULL;
     return __real_capu_context_create(&other, out);
 }
 

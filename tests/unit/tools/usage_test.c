@@ -53,7 +53,7 @@ static const struct row {
      {"--budget=1GiB", "--driver=/bin/true", "--host-budget=1GiB", "--iteration-kernel=x",
       "--iterations=o", "--jit", "--mode=guided", "--operands=q", "--pretend=1GiB", "--recompute",
       "--report=u", "--strict", "--trust-parameters"}},
-    {"run", "/bin/true", {"--driver=/bin/true", "--iteration-range=x", "--verify"}},
+    {"run", "/bin/true", {"--driver=/bin/true", "--iteration-range=x"}},
     {"timeline", "r", {"--iteration=2", "--machine=m", "--output=o", "--plan=p", "--trace=t"}},
     {"timeline", "t", {"--machine=m", "--output=o", "--plan=p"}},
     {"top", "", {"--folder=f", "--interval=1", "--json", "--once"}},
