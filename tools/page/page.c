@@ -80,9 +80,7 @@ bool page_write(const char *path, const struct page *page)
     }
     page_tensors(&html, page);
     page_links(&html, page);
-    page_map(&html, page);
     page_budgets(&html, page);
-    page_predictions(&html, page);
     page_iterations(&html, page);
     put_end(&html);
     if (html.has_failed) {

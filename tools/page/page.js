@@ -157,7 +157,7 @@ const pictures = [];
  * library; labels of its columns; series, its options per column; draw(context, area, graph) below the
  * curves; stops, the x values where the cursor may stand, ascending; holds, whether a stop lasts until
  * the next; say(index, x, y, row), what is there; choose(index, row) on Enter or a click; keys, [[style of
- * the sign, text]]; xText and yText for axes, or xTicks and yTicks; yRange; isShared, whether its range is that of
+ * the sign, text]]; xText for the axis, and yText or yTicks; yRange; isShared, whether its range is that of
  * others; rowCount, how many rows it has, for up and down.
  */
 function makePicture(id, options) {
@@ -189,9 +189,8 @@ function makePicture(id, options) {
             strokeWidth: 2,
             rightGap: 12,
             axes: {
-                x: Object.assign({axisLabelWidth: 76, pixelsPerLabel: 84, drawGrid: false},
-                                 options.xTicks ? {ticker: options.xTicks}
-                                     : {axisLabelFormatter: (value) => options.xText(value)}),
+                x: {axisLabelWidth: 76, pixelsPerLabel: 84, drawGrid: false,
+                    axisLabelFormatter: (value) => options.xText(value)},
                 y: Object.assign({axisLabelFormatter: (value) => options.yText(value),
                                   axisLabelWidth: options.labelWidth || 64, pixelsPerLabel: 36},
                                  options.yTicks ? {ticker: options.yTicks, drawGrid: !options.rowCount} : {}),
@@ -444,96 +443,6 @@ function drawBudgets() {
     });
 }
 
-/* ---- predicted against measured ---- */
-
-function drawPredictions(view) {
-    const table = readTable('predictions-csv', ['what', 'name']);
-    if (!table || table.count === 0) {
-        return;
-    }
-    const opNames = new Map();
-    for (let i = 0; i < view.ops.count; i++) {
-        opNames.set(view.ops.op[i], view.ops.name[i]);
-    }
-    const logOf = (ns) => Math.log10(Math.max(ns, 1));
-    const points = Array.from({length: table.count}, (unused, i) => ({
-        x: logOf(table.predicted_ns[i]), y: logOf(table.measured_ns[i]), what: table.what[i],
-        name: table.name[i] || opNames.get(table.number[i]), number: table.number[i],
-        predicted: table.predicted_ns[i], measured: table.measured_ns[i]}))
-        .sort((left, right) => left.x - right.x || left.y - right.y);
-    const all = points.flatMap((point) => [point.x, point.y]);
-    const least = all.reduce((a, b) => Math.min(a, b)) - 0.15;
-    const most = all.reduce((a, b) => Math.max(a, b)) + 0.15;
-    const text = (power) => {
-        const ns = 10 ** power;
-        return axisNs(ns * 2.01)(ns);
-    };
-    const ticks = () => Array.from({length: Math.floor(most) - Math.ceil(least) + 1},
-        (unused, i) => ({v: Math.ceil(least) + i, label: text(Math.ceil(least) + i)}));
-    const nearby = (x, y, chart) => points.reduce((best, point, i) => {
-        const far = Math.hypot(chart.toDomXCoord(point.x) - chart.toDomXCoord(x),
-                               chart.toDomYCoord(point.y) - y);
-        return far < best.far ? {far, i} : best;
-    }, {far: Infinity, i: 0}).i;
-    let graph = null;
-    let chosen = -1;
-
-    const picture = makePicture('predictions', {
-        span: [least, most],
-        labels: ['predicted', 'measured'],
-        rows: () => [[least, least], [most, most]],
-        series: () => ({measured: {color: colours.faint, strokePattern: [4, 3], strokeWidth: 1.5}}),
-        yRange: () => [least, most],
-        xTicks: ticks,
-        yTicks: ticks,
-        stops: Float64Array.from(points, (point) => point.x),
-        keys: [[fill('ops') + '; border-radius: 6px; width: 10px; height: 10px', 'op'],
-               ['width: 0; height: 0; border: 6px solid transparent; border-bottom-color: var(--ink); ' +
-                'border-top: 0; border-radius: 0', 'copy in'],
-               ['width: 0; height: 0; border: 6px solid transparent; border-top-color: var(--ink); ' +
-                'border-bottom: 0; border-radius: 0', 'copy out'],
-               [stroke('faint', 'dashed'), 'as predicted']],
-        draw(context, area, chart) {
-            graph = chart;
-            points.forEach((point, i) => {
-                const x = chart.toDomXCoord(point.x);
-                const y = chart.toDomYCoord(point.y);
-                const tip = point.what === 'copy in' ? -4 : 4;
-                context.globalAlpha = 0.7;
-                context.beginPath();
-                if (point.what === 'op') {
-                    context.fillStyle = colours.ops;
-                    context.arc(x, y, 4, 0, 2 * Math.PI);
-                } else {
-                    context.fillStyle = colours.ink;
-                    context.moveTo(x, y + tip);
-                    context.lineTo(x - 5, y - tip);
-                    context.lineTo(x + 5, y - tip);
-                }
-                context.fill();
-                context.globalAlpha = 1;
-                if (i === chosen) {
-                    context.strokeStyle = colours.link;
-                    context.lineWidth = 2;
-                    context.beginPath();
-                    context.arc(x, y, 9, 0, 2 * Math.PI);
-                    context.stroke();
-                }
-            });
-        },
-        say(index, x, y) {
-            const i = y === undefined ? index : nearby(x, y, graph);
-            const point = points[i];
-            if (i !== chosen) {
-                chosen = i;
-                setTimeout(() => picture.draw());
-            }
-            return point.what + ' ' + point.name + ' (' + point.number + '): predicted ' +
-                nsText(point.predicted) + ', measured ' + nsText(point.measured);
-        },
-    });
-}
-
 /* ---- all iterations ---- */
 
 function drawIterations() {
@@ -639,7 +548,7 @@ function drawIterations() {
     });
 }
 
-/* ---- one iteration: memory, tensors, links ---- */
+/* ---- one iteration: memory, tensors ---- */
 
 const KINDS = ['parameters', 'optimizer', 'gradients', 'activations', 'workspace', 'inputs',
                'persistent', 'carried', 'short'];
@@ -647,21 +556,7 @@ const STATES = {r: 'resident', l: 'leaving', h: 'on the host', c: 'coming', d: '
                 p: 'being replayed'};
 const isHeld = (state) => state !== 'h' && state !== 'd';
 
-/* The copies of one source. null: the page does not have them. */
-function readCopies(source, tensors) {
-    const copies = readTable('copies-' + source + '-csv', ['direction']);
-    const ends = {in: 0, out: 0};
-    for (let i = 0; copies && i < copies.count; i++) {
-        const direction = copies.direction[i];
-        copies.bytes[i] = isNaN(copies.bytes[i]) ? tensors.held_bytes[copies.tensor[i]]
-                                                  : copies.bytes[i];
-        copies.begin_ns[i] = isNaN(copies.begin_ns[i]) ? ends[direction] : copies.begin_ns[i];
-        ends[direction] = copies.begin_ns[i] + copies.duration_ns[i];
-    }
-    return copies;
-}
-
-/* What the three have in common. null: the page has no such iteration. */
+/* What both have in common. null: the page has no such iteration. */
 function readView() {
     const view = readJson('view');
     if (!view) {
@@ -687,6 +582,7 @@ function readView() {
     }
     for (let i = 0; i < tensors.count; i++) {
         tensors.held_bytes[i] = tensors.held_bytes[i] || 0;
+        tensors.copied_bytes[i] = tensors.copied_bytes[i] || 0;
         tensors.waited_ns[i] = tensors.waited_ns[i] || 0;
     }
     stays.end_ns = new Float64Array(stays.count);
@@ -697,11 +593,6 @@ function readView() {
             : isSame ? stays.end_ns[i - 1] : 0;
         stays.end_ns[i] = isNaN(stays.duration_ns[i]) ? view.time_ns
                                                        : stays.begin_ns[i] + stays.duration_ns[i];
-    }
-    tensors.copied_bytes = new Float64Array(tensors.count);
-    const copies = readCopies(view.source, tensors);
-    for (let i = 0; i < copies.count; i++) {
-        tensors.copied_bytes[copies.tensor[i]] += copies.bytes[i];
     }
     /* Ops by their number in program order; of replays the op itself. */
     const beginOf = new Float64Array(ops.count + 1).fill(NaN);
@@ -1156,153 +1047,6 @@ function drawTensors(view) {
     }
 }
 
-/* ---- the two directions of the link ---- */
-
-function drawLinks(view) {
-    const lists = ['planned', 'measured'].map((source) =>
-        [source, readCopies(source, view.tensors)]).filter(([, table]) => table);
-    const copies = [];
-    lists.forEach(([source, table]) => {
-        for (let i = 0; i < table.count; i++) {
-            const isIn = table.direction[i] === 'in';
-            copies.push({source, isIn, tensor: table.tensor[i], bytes: table.bytes[i],
-                         begin: table.begin_ns[i], end: table.begin_ns[i] + table.duration_ns[i],
-                         rate: table.duration_ns[i] > 0 ? table.bytes[i] / table.duration_ns[i] : 0});
-        }
-    });
-    copies.sort((left, right) => left.begin - right.begin);
-    const nameOf = (copy) => isNaN(copy.tensor) ? 'a tensor of the plan only'
-                                                : view.tensors.name[copy.tensor];
-    const kindOf = (copy) => isNaN(copy.tensor) ? 4 : view.tensors.kind[copy.tensor];
-    const highest = (isIn, assumed) => 1.1 * copies.filter((copy) => copy.isIn === isIn)
-        .reduce((most, copy) => Math.max(most, copy.rate), assumed / 1e9);
-    const up = highest(true, view.h2d_bytes_per_s) || 1;
-    const down = highest(false, view.d2h_bytes_per_s) || 1;
-
-    makePicture('links', {
-        span: view.span,
-        isShared: true,
-        labels: ['time', 'in', 'out'],
-        rows: () => [0, view.time_ns].map((time) =>
-            [time, view.h2d_bytes_per_s / 1e9 || null, -view.d2h_bytes_per_s / 1e9 || null]),
-        series: () => ({in: {color: colours.faint, strokePattern: [4, 3], strokeWidth: 1.5},
-                        out: {color: colours.faint, strokePattern: [4, 3], strokeWidth: 1.5}}),
-        yRange: () => [-down, up],
-        xText: view.timeText,
-        yText: (value) => +Math.abs(value).toPrecision(3) + ' GB/s',
-        stops: Float64Array.from(copies, (copy) => copy.begin),
-        keys: [...new Set(copies.map(kindOf))].sort()
-            .map((kind) => [fill(KINDS[kind]), view.kinds[kind]])
-            .concat([[stroke('faint', 'dashed'), 'rate assumed']],
-                    lists.length > 1 ? [['opacity: 0.4; ' + fill('ink'), 'planned'],
-                                        [fill('ink'), 'measured']] : []),
-        draw(context, area, chart) {
-            const [from, to] = chart.xAxisRange();
-            const zero = chart.toDomYCoord(0);
-            const xOf = (time) => area.x + (time - from) / (to - from) * area.w;
-            context.fillStyle = colours.faint;
-            context.fillRect(area.x, zero - 0.5, area.w, 1);
-            copies.forEach((copy) => {
-                const left = Math.max(area.x - 1, xOf(copy.begin));
-                const right = Math.min(area.x + area.w + 1, xOf(copy.end));
-                if (right < area.x || left > area.x + area.w) {
-                    return;
-                }
-                const y = chart.toDomYCoord(copy.isIn ? copy.rate : -copy.rate);
-                context.globalAlpha = lists.length > 1 && copy.source === 'planned' ? 0.4 : 1;
-                context.fillStyle = colours[KINDS[kindOf(copy)]];
-                context.fillRect(left, Math.min(y, zero), Math.max(0.7, right - left - 0.4),
-                                 Math.abs(zero - y));
-                context.globalAlpha = 1;
-            });
-        },
-        say(index) {
-            const copy = copies[index];
-            return (copy.isIn ? 'In: ' : 'Out: ') + nameOf(copy) + ', ' +
-                bytesText(copy.bytes) + ', ' + copy.source + ', from ' + nsText(copy.begin) + ' to ' +
-                nsText(copy.end) + ', ' + copy.rate.toFixed(2) + ' GB/s';
-        },
-    });
-}
-
-/* ---- pages over time ---- */
-
-function drawPages(view) {
-    const table = readTable('pages-csv', []);
-    if (!table || table.count === 0) {
-        return;
-    }
-    const total = readJson('pages-marks');
-    const {tensors} = view;
-    const order = Array.from({length: table.count}, (unused, i) => i)
-        .sort((left, right) => table.begin_ns[left] - table.begin_ns[right]);
-    const endOf = (i) => table.begin_ns[i] + table.duration_ns[i];
-    /* Who had a page last, to find where it passes to another tensor. */
-    const owners = new Int32Array(total).fill(-1);
-    const passes = [];
-    order.forEach((i) => {
-        const first = table.first_page[i];
-        const last = Math.min(total, first + table.pages[i]);
-        let begin = -1;
-        for (let page = first; page <= last; page++) {
-            const isPassed = page < last && owners[page] >= 0 && owners[page] !== table.tensor[i];
-            if (isPassed && begin < 0) {
-                begin = page;
-            } else if (!isPassed && begin >= 0) {
-                passes.push([table.begin_ns[i], begin, page]);
-                begin = -1;
-            }
-        }
-        owners.fill(table.tensor[i], first, last);
-    });
-    let area = null;
-
-    makePicture('pages', {
-        span: view.span,
-        isShared: true,
-        labels: ['time', 'none'],
-        rows: () => [[0, null], [view.time_ns, null]],
-        yRange: () => [0, total],
-        xText: view.timeText,
-        yText: (value) => Math.round(value) === value ? String(value) : '',
-        stops: view.ops.begin_ns,
-        holds: true,
-        keys: [...new Set(order.map((i) => tensors.kind[table.tensor[i]]))].sort()
-            .map((kind) => [fill(KINDS[kind]), view.kinds[kind]])
-            .concat([['width: 2px; background: var(--ink)', 'pages pass to another tensor']]),
-        draw(context, shown, chart) {
-            const [from, to] = chart.xAxisRange();
-            const xOf = (time) => shown.x + (time - from) / (to - from) * shown.w;
-            const yOf = (page) => shown.y + shown.h * (1 - page / total);
-            area = shown;
-            order.forEach((i) => {
-                const left = xOf(table.begin_ns[i]);
-                const right = xOf(endOf(i));
-                if (right >= shown.x && left <= shown.x + shown.w) {
-                    const top = yOf(table.first_page[i] + table.pages[i]);
-                    context.fillStyle = colours[KINDS[tensors.kind[table.tensor[i]]]];
-                    context.fillRect(left, top, Math.max(0.5, right - left),
-                                     Math.max(0.5, yOf(table.first_page[i]) - top - 0.3));
-                }
-            });
-            context.fillStyle = colours.ink;
-            passes.forEach(([time, first, end]) =>
-                context.fillRect(xOf(time) - 0.75, yOf(end), 1.5, Math.max(1, yOf(first) - yOf(end))));
-        },
-        say(index, x, y) {
-            const page = y === undefined ? -1 : Math.floor((1 - (y - area.y) / area.h) * total);
-            const there = order.filter((i) => table.begin_ns[i] <= x && x < endOf(i));
-            const at = there.find((i) => table.first_page[i] <= page &&
-                                         page < table.first_page[i] + table.pages[i]);
-            const taken = there.reduce((sum, i) => sum + table.pages[i], 0);
-            return view.timeText(x) + ', ' + opAt(view, x) + ': ' + taken + ' of ' + total +
-                ' pages taken' + (at === undefined ? '' : '; page ' + page + ': ' +
-                tensors.name[table.tensor[at]] + ', pages ' + table.first_page[at] + ' to ' +
-                (table.first_page[at] + table.pages[at] - 1));
-        },
-    });
-}
-
 /* ---- tables ---- */
 
 function makeSortable(table) {
@@ -1373,9 +1117,6 @@ const view = readView();
 if (view) {
     drawMemory(view);
     drawTensors(view);
-    drawLinks(view);
-    drawPages(view);
-    drawPredictions(view);
 }
 drawBudgets();
 drawIterations();

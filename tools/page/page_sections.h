@@ -13,9 +13,7 @@ void page_head(struct html *html, const struct page *page);
 void page_memory(struct html *html, const struct page *page);
 void page_tensors(struct html *html, const struct page *page);
 void page_links(struct html *html, const struct page *page);
-void page_map(struct html *html, const struct page *page);
 void page_budgets(struct html *html, const struct page *page);
-void page_predictions(struct html *html, const struct page *page);
 void page_iterations(struct html *html, const struct page *page);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * The sections of a page that show a view, one iteration: memory, tensors, links and pages over
- * time.
+ * The sections of a page that show a view, one iteration: memory and tensors over time, and links.
  *
  * Ops, tensors and stays are tables of data in the page; the script sums up from the stays what is
  * held at each moment, so that it can also name what is resident.
@@ -143,15 +142,10 @@ static void put_view_marks(struct html *html, const struct view *view)
         json_array_append_new(kinds, json_string(view_kind_name((enum view_kind)kind)));
     }
     html_json(html, "view",
-              json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:o}", "source",
-                        view_source_name(view->source), "time_ns", (json_int_t)view->time_ns,
+              json_pack("{s:I,s:I,s:I,s:I,s:o}", "time_ns", (json_int_t)view->time_ns,
                         "budget_bytes", (json_int_t)view->budget_bytes, "fixed_bytes",
-                        (json_int_t)view->fixed_bytes, "peak_bytes", (json_int_t)view->peak_bytes,
-                        "unlimited_peak_bytes", (json_int_t)view->unlimited_peak_bytes,
-                        "page_bytes", (json_int_t)view->page_bytes, "d2h_bytes_per_s",
-                        (json_int_t)view->d2h_bytes_per_s, "h2d_bytes_per_s",
-                        (json_int_t)view->h2d_bytes_per_s, "has_places", view->has_places ? 1 : 0,
-                        "kinds", kinds));
+                        (json_int_t)view->fixed_bytes, "unlimited_peak_bytes",
+                        (json_int_t)view->unlimited_peak_bytes, "kinds", kinds));
 }
 
 /* How to get a view, in a page without one. */
@@ -256,13 +250,15 @@ static void put_tensor_table(struct html *html, const struct view *view)
 /* Tensors, which have their numbers from 0 in this order. Numbers left out are 0. */
 static void put_tensors(struct html *html, const struct view *view)
 {
-    html_csv_begin(html, "tensors-csv", "Tensors", "name,kind,held_bytes,waited_ns");
+    html_csv_begin(html, "tensors-csv", "Tensors", "name,kind,held_bytes,copied_bytes,waited_ns");
     for (uint32_t i = 0; i < view->tensor_count; i++) {
         const struct view_tensor *tensor = &view->tensors[i];
 
         html_csv_name(html, tensor->name);
         html_format(html, ",%d,", (int)tensor->kind);
         put_number(html, tensor->held_bytes);
+        html_raw(html, ",");
+        put_number(html, tensor->copied_bytes);
         html_raw(html, ",");
         put_number(html, tensor->waited_ns);
         html_raw(html, "\n");
@@ -347,8 +343,8 @@ void page_tensors(struct html *html, const struct page *page)
 }
 
 /*
- * The two directions of the link: when it was busy, and at which rate. Planned and measured copies
- * are shown together, but never added up.
+ * The two directions of the link: for how long it was busy, and at which rate. Planned and measured
+ * copies are shown together, but never added up.
  */
 
 /* The copies in one direction. */
@@ -408,102 +404,22 @@ static void put_link_row(struct html *html, const struct view *view, enum view_d
     html_raw(html, "</tr>\n");
 }
 
-/* A tensor by its name. */
-struct named {
-    const char *name;
-    uint32_t tensor;
-};
-
-static int by_name(const void *left, const void *right)
-{
-    const struct named *a = left;
-    const struct named *b = right;
-    int order = strcmp(a->name, b->name);
-
-    return order != 0 ? order : (a->tensor > b->tensor) - (a->tensor < b->tensor);
-}
-
-static int compare_names(const void *left, const void *right)
-{
-    return strcmp(((const struct named *)left)->name, ((const struct named *)right)->name);
-}
-
-/* The tensors of a view by their names; the caller frees the list. NULL: memory ran out. */
-static struct named *sort_names(const struct view *view)
-{
-    struct named *list = malloc(((size_t)view->tensor_count + 1) * sizeof(*list));
-
-    for (uint32_t i = 0; list != NULL && i < view->tensor_count; i++) {
-        list[i] = (struct named){.name = view->tensors[i].name, .tensor = i};
-    }
-    if (list != NULL) {
-        qsort(list, view->tensor_count, sizeof(*list), by_name);
-    }
-    return list;
-}
-
-/* Copies, with the numbers that tensors have in `shown`; "" for one that it does not have. Without
-   bytes it is all that the tensor holds, and without begin_ns it begins when the copy before it in
-   its direction ends. */
-static void put_copies_csv(struct html *html, const struct view *view, const struct view *shown)
-{
-    struct named *list = sort_names(shown);
-    int64_t ends_ns[2] = {INT64_MIN, INT64_MIN};
-
-    if (list == NULL) {
-        html->has_failed = true;
-        return;
-    }
-    html_csv_begin(html,
-                   view->source == VIEW_PLANNED ? "copies-planned-csv" : "copies-measured-csv",
-                   view->source == VIEW_PLANNED ? "Planned copies" : "Measured copies",
-                   "direction,tensor,bytes,begin_ns,duration_ns");
-    for (uint32_t i = 0; i < view->copy_count; i++) {
-        const struct view_copy *copy = &view->copies[i];
-        const struct named key = {.name = view->tensors[copy->tensor].name};
-        const struct named *found =
-            view == shown ? NULL
-                          : bsearch(&key, list, shown->tensor_count, sizeof(*list), compare_names);
-        uint32_t tensor = view == shown ? copy->tensor : found != NULL ? found->tensor : VIEW_NONE;
-
-        html_raw(html, copy->direction == VIEW_OUT ? "out," : "in,");
-        if (tensor != VIEW_NONE) {
-            html_format(html, "%" PRIu32, tensor);
-        }
-        html_raw(html, ",");
-        if (tensor == VIEW_NONE || copy->bytes != shown->tensors[tensor].held_bytes) {
-            html_format(html, "%" PRIu64, copy->bytes);
-        }
-        html_raw(html, ",");
-        if (copy->begin_ns != ends_ns[copy->direction]) {
-            html_format(html, "%" PRId64, copy->begin_ns);
-        }
-        html_format(html, ",%" PRId64 "\n", copy->end_ns - copy->begin_ns);
-        ends_ns[copy->direction] = copy->end_ns;
-    }
-    html_csv_end(html);
-    free(list);
-}
-
 void page_links(struct html *html, const struct page *page)
 {
     static const char *const columns[] = {"Direction",     "Source",         "#Copies",
                                           "#Bytes",        "#Busy",          "#Idle",
                                           "#Rate assumed", "#Rate achieved", NULL};
     const struct view *views[] = {page->planned, page->measured};
-    bool has_both = page->planned != NULL && page->measured != NULL;
 
     if (page_view(page) == NULL) {
         return;
     }
     html_section_begin(html, "links", "Links",
-                       has_both ? "planned pale, measured dark"
-                                : view_source_name(page_view(page)->source));
-    html_raw(html,
-             "<p>Copies back to the device above the line, copies out below it. The height of "
-             "a copy is its rate, latency included, so its area is its size. The dashed lines "
-             "are the rates that plans assume.</p>\n");
-    html_picture(html, "links", "Copies over the time of the iteration");
+                       page->planned != NULL && page->measured != NULL
+                           ? "planned and measured"
+                           : view_source_name(page_view(page)->source));
+    html_raw(html, "<p>All copies of the iteration, by direction. Plans are made for the rate "
+                   "assumed; the rate achieved includes latencies.</p>\n");
     html_table_begin(html, "links-table", "The two directions", columns);
     for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
         if (views[i] != NULL) {
@@ -512,138 +428,5 @@ void page_links(struct html *html, const struct page *page)
         }
     }
     html_table_end(html);
-    for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
-        if (views[i] != NULL) {
-            put_copies_csv(html, views[i], page_view(page));
-        }
-    }
-    html_section_end(html);
-}
-
-/*
- * Pages over time, from a view with places: which tensor has which pages when. Of many runs of
- * pages the page takes those that cover most, pages times time, since the others would be too small
- * to see.
- */
-
-enum { RUNS_SHOWN = 1500, MAP_ROWS = 40 };
-
-/* A run of pages that a tensor has during a stay. */
-struct run {
-    const struct view_stay *stay;
-    const struct view_place *place;
-};
-
-static double area_of(const struct run *run)
-{
-    return (double)run->place->count * (double)(run->stay->end_ns - run->stay->begin_ns);
-}
-
-static int by_area(const void *left, const void *right)
-{
-    const struct run *a = left;
-    const struct run *b = right;
-    double area_a = area_of(a);
-    double area_b = area_of(b);
-
-    if (area_a != area_b) {
-        return area_a > area_b ? -1 : 1;
-    }
-    return a->place < b->place ? -1 : a->place > b->place;
-}
-
-/* The runs of all stays, the largest first; the caller frees them. NULL: memory ran out. */
-static struct run *list_runs(const struct view *view, size_t *count)
-{
-    size_t room = 1;
-    struct run *runs;
-
-    for (uint32_t i = 0; i < view->stay_count; i++) {
-        room += view->stays[i].place_count;
-    }
-    runs = malloc(room * sizeof(*runs));
-    *count = 0;
-    for (uint32_t i = 0; runs != NULL && i < view->stay_count; i++) {
-        const struct view_stay *stay = &view->stays[i];
-
-        for (uint32_t p = 0; p < stay->place_count; p++) {
-            runs[(*count)++] =
-                (struct run){.stay = stay, .place = &view->places[stay->first_place + p]};
-        }
-    }
-    if (runs != NULL) {
-        qsort(runs, *count, sizeof(*runs), by_area);
-    }
-    return runs;
-}
-
-static void put_map_table(struct html *html, const struct view *view, const struct run *runs,
-                          size_t count)
-{
-    static const char *const columns[] = {"Tensor",  "#First page", "#Pages",
-                                          "#Begins", "#Lasts",      NULL};
-
-    html_table_begin(html, "pages-table", "The runs of pages that were taken most", columns);
-    for (size_t i = 0; i < count && i < MAP_ROWS; i++) {
-        html_raw(html, "<tr><td class=\"name\">");
-        html_name(html, view->tensors[runs[i].stay->tensor].name);
-        html_raw(html, "</td><td>");
-        html_count(html, runs[i].place->first);
-        html_raw(html, "</td><td>");
-        html_count(html, runs[i].place->count);
-        html_raw(html, "</td><td>");
-        html_ns(html, (uint64_t)runs[i].stay->begin_ns);
-        html_raw(html, "</td><td>");
-        html_ns(html, (uint64_t)(runs[i].stay->end_ns - runs[i].stay->begin_ns));
-        html_raw(html, "</td></tr>\n");
-    }
-    html_table_end(html);
-}
-
-static void put_map_csv(struct html *html, const struct run *runs, size_t count)
-{
-    html_csv_begin(html, "pages-csv", "Pages", "tensor,begin_ns,duration_ns,first_page,pages");
-    for (size_t i = 0; i < count && i < RUNS_SHOWN; i++) {
-        html_format(html, "%" PRIu32 ",%" PRId64 ",%" PRId64 ",%" PRIu32 ",%" PRIu32 "\n",
-                    runs[i].stay->tensor, runs[i].stay->begin_ns,
-                    runs[i].stay->end_ns - runs[i].stay->begin_ns, runs[i].place->first,
-                    runs[i].place->count);
-    }
-    html_csv_end(html);
-}
-
-void page_map(struct html *html, const struct page *page)
-{
-    const struct view *view = page_view(page);
-    struct run *runs;
-    size_t count;
-
-    if (view == NULL) {
-        return;
-    }
-    html_section_begin(html, "pages", "Pages over time", view_source_name(view->source));
-    if (!view->has_places) {
-        html_raw(html,
-                 "<p>Not in this page: tensors have no places. Plans have them in guided mode "
-                 "and with <code>capuchin plan --place</code>.</p>\n");
-        html_section_end(html);
-        return;
-    }
-    runs = list_runs(view, &count);
-    if (runs == NULL) {
-        html->has_failed = true;
-        return;
-    }
-    html_format(html,
-                "<p>Each rectangle is a tensor in its pages, in the colour of its kind. A mark is "
-                "where pages pass from one tensor to another.%s</p>\n",
-                count > RUNS_SHOWN ? " Of all runs of pages the picture has those that cover most."
-                                   : "");
-    html_picture(html, "pages", "Which tensor has which pages over the time of the iteration");
-    put_map_table(html, view, runs, count);
-    put_map_csv(html, runs, count);
-    html_format(html, "<script type=\"application/json\" id=\"pages-marks\">%" PRIu32 "</script>\n",
-                view->page_count);
-    free(runs);
     html_section_end(html);
 }
