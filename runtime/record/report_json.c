@@ -322,13 +322,7 @@ static void put_tensors(struct line *line, const struct timeline_log *log)
         put_end(line, "ready_ns", tensor->ready_ns);
         put_end(line, "saved_ns", tensor->saved_ns);
         put_end(line, "free_ns", tensor->free_ns);
-        for (uint32_t k = 0; k < tensor->run_count; k++) {
-            const struct plan_run *run = &log->runs[tensor->first_run + k];
-
-            PUT(line, "%s[%" PRIu32 ",%" PRIu32 "]", k == 0 ? ",\"pages\":[" : ",", run->first,
-                run->count);
-        }
-        PUT(line, "%s}", tensor->run_count > 0 ? "]" : "");
+        PUT(line, "}");
     }
     PUT(line, "]");
 }

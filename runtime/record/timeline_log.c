@@ -3,7 +3,6 @@
 
 #include "base/array.h"
 #include "runtime/context/agent.h"
-#include "runtime/guide/guide.h"
 #include "runtime/record/records.h"
 #include "runtime/record/report_json.h"
 #include "runtime/tensor/memory.h"
@@ -43,7 +42,6 @@ void timeline_logs_finish(struct records *records)
         free(log->marks);
         free(log->events);
         free(log->tensors);
-        free(log->runs);
         string_buffer_finish(&log->text);
         *log = (struct timeline_log){0};
     }
@@ -213,29 +211,6 @@ static struct timeline_log *free_log(struct records *records)
     return oldest;
 }
 
-/* The pages that the active plan gives a tensor. */
-static bool add_runs(struct records *records, struct timeline_log *log,
-                     struct timeline_tensor *entry, const struct tensor *tensor)
-{
-    const struct guide *guide =
-        records->guided->active != NULL ? records->guided->active->guide : NULL;
-
-    if (guide == NULL || guide->is_unplaced || !tensor_is_placed(tensor)) {
-        return true;
-    }
-    entry->first_run = (uint32_t)log->run_count;
-    entry->run_count = guide->tensors[tensor->guide_index].runs.count;
-    if (!array_reserve(&log->runs, &log->run_capacity, log->run_count + entry->run_count,
-                       sizeof(*log->runs))) {
-        return false;
-    }
-    for (uint32_t i = 0; i < entry->run_count; i++) {
-        log->runs[log->run_count++] =
-            guide->runs[guide->tensors[tensor->guide_index].runs.first + i];
-    }
-    return true;
-}
-
 /* The tensor's entry in the log; NULL: there is no memory, and the log is given up. `is_start`: the
    iteration begins. */
 static struct timeline_tensor *entry_of(struct records *records, struct tensor *tensor,
@@ -268,10 +243,6 @@ static struct timeline_tensor *entry_of(struct records *records, struct tensor *
         .is_on_host = is_start && !is_here && tensor_on_host(tensor),
         .record_index = SIZE_MAX,
     };
-    if (!add_runs(records, log, entry, tensor)) {
-        give_up_short(records, log);
-        return NULL;
-    }
     return entry;
 }
 
@@ -330,7 +301,6 @@ void timeline_log_open(struct records *records)
     log->last_in = SIZE_MAX;
     log->event_count = 0;
     log->tensor_count = 0;
-    log->run_count = 0;
     records->timeline_logs.open = log;
     if (log->begin == NULL) {
         status = device_event_create(records->lanes->device, true, &log->begin);

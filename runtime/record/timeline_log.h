@@ -60,8 +60,6 @@ struct timeline_tensor {
     uint64_t saved_ns;
     uint64_t free_ns;
     size_t record_index; /* SIZE_MAX: no op has touched it */
-    uint32_t first_run;  /* pages that the plan gives it */
-    uint32_t run_count;
 };
 
 /* Open: in its iteration. Ended: the iteration has. Read: ops are in `text`, and copies may still
@@ -84,9 +82,6 @@ struct timeline_log {
     struct timeline_tensor *tensors;
     size_t tensor_count;
     size_t tensor_capacity;
-    struct plan_run *runs;
-    size_t run_count;
-    size_t run_capacity;
     struct string_buffer text;
 };
 

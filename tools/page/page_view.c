@@ -174,9 +174,9 @@ void page_memory(struct html *html, const struct page *page)
         "<p>What tensors hold on the device, by kind. The dashed outline is the same iteration "
         "without a limit. Where the background is orange, compute stood still and waited for "
         "memory.</p>\n");
-    if (view->source == VIEW_MEASURED && view->has_places) {
-        html_raw(html, "<p>The plan keeps its pages for the whole iteration. Those that are empty "
-                       "for a while are not drawn, but they count for the peak above.</p>\n");
+    if (view->source == VIEW_MEASURED && strcmp(view->mode, "guided") == 0) {
+        html_raw(html, "<p>A plan may keep pages that are empty for a while. They are not drawn, "
+                       "but they count for the peak above.</p>\n");
     }
     if (page->account != NULL && page->measured == NULL) {
         html_raw(html, "<p>This is the plan. For what was measured, record the report with "

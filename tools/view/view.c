@@ -72,7 +72,6 @@ void view_finish(struct view *view)
     free(view->moves);
     free(view->tensors);
     free(view->stays);
-    free(view->places);
     free(view->samples);
     free(view->operands);
     free(view->names);
@@ -291,18 +290,13 @@ capu_status view_build(struct view *view, struct view_events *events, struct err
     *view = (struct view){
         .time_ns = events->time_ns,
         .fixed_bytes = events->fixed_bytes,
-        .page_bytes = events->trace_index->page_bytes,
         .floor_bytes = events->trace_index->floor_bytes,
         .floor_op = "",
         .floor_number = VIEW_NONE,
-        .places = events->places,
-        .place_count = events->place_count,
-        .has_places = events->place_count > 0,
         .number_count = trace->op_count,
         .tensor_count = trace->tensor_count,
         .operand_count = trace->operand_count,
     };
-    events->places = NULL;
     status = reserve_view(view, events);
     if (status == CAPU_OK) {
         memset(view->op_of_number, 0xff, (size_t)trace->op_count * sizeof(*view->op_of_number));
@@ -320,11 +314,6 @@ capu_status view_build(struct view *view, struct view_events *events, struct err
     if (trace->op_count > 0) {
         view->floor_number = events->trace_index->floor_op;
         view->floor_op = view->names + trace->ops[view->floor_number].name;
-    }
-    for (uint32_t i = 0; i < view->place_count; i++) {
-        uint32_t end = view->places[i].first + view->places[i].count;
-
-        view->page_count = end > view->page_count ? end : view->page_count;
     }
     return CAPU_OK;
 }

@@ -149,14 +149,6 @@ struct view_stay {
     enum view_state state;
     int64_t begin_ns;
     int64_t end_ns;
-    uint32_t first_place; /* while it is on the device: places[first_place] up; see has_places */
-    uint32_t place_count;
-};
-
-/* Pages in the page map. */
-struct view_place {
-    uint32_t first;
-    uint32_t count;
 };
 
 /* Bytes held from this moment to the next sample. */
@@ -184,7 +176,6 @@ struct view {
                             be more, up to the budget: what is being copied out is held until the
                             copy ends, though room was made for what is issued next */
     uint64_t fixed_bytes;
-    uint64_t page_bytes;
     uint64_t unlimited_peak_bytes; /* the most of unlimited_bytes */
     uint64_t floor_bytes;          /* the smallest budget in which the iteration can run */
     const char *floor_op;          /* the op that sets it; "": none */
@@ -192,8 +183,6 @@ struct view {
     uint64_t d2h_bytes_per_s;      /* the link as assumed; 0: not known */
     uint64_t h2d_bytes_per_s;
     uint64_t copy_latency_ns;
-    bool has_places;     /* stays on the device have places */
-    uint32_t page_count; /* of the page map */
 
     struct view_op *ops; /* ops and replays in the order in which they run */
     uint32_t op_count;
@@ -207,8 +196,6 @@ struct view {
     uint32_t tensor_count;
     struct view_stay *stays; /* by tensor, then by time */
     uint32_t stay_count;
-    struct view_place *places;
-    uint32_t place_count;
     struct view_sample *samples; /* by time; the first is at 0 */
     uint32_t sample_count;
     uint32_t *operands;

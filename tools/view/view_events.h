@@ -28,9 +28,7 @@ struct view_event {
     int64_t begin_ns; /* of those that take time */
     int64_t end_ns;
     uint64_t wait_ns;
-    uint64_t waited_ns;   /* EVENT_OP: for others, between begin and end */
-    uint32_t first_place; /* EVENT_TAKE: index into places */
-    uint32_t place_count;
+    uint64_t waited_ns; /* EVENT_OP: for others, between begin and end */
 };
 
 /* Where a tensor is when the iteration begins. */
@@ -41,8 +39,6 @@ struct view_start {
                          under way */
     int64_t saved_ns; /* the same of a copy out */
     int64_t free_ns;  /* not on the device: its memory is free from then; 0: it is free */
-    uint32_t first_place;
-    uint32_t place_count;
 };
 
 struct view_events {
@@ -53,13 +49,11 @@ struct view_events {
     struct view_start *starts; /* per tensor */
     struct view_event *events;
     uint32_t count;
-    struct view_place *places; /* view_build takes it */
-    uint32_t place_count;
 };
 
 /*
  * Fills in everything of a view but what only the caller knows: source, iteration, mode, budget,
- * peak and link. Pre: events name ops and tensors that exist. Takes `places`, also on failure.
+ * peak and link. Pre: events name ops and tensors that exist.
  * Errors: NO_HOST_MEMORY. On failure the view is zeroed.
  */
 capu_status view_build(struct view *view, struct view_events *events, struct error_text *error);

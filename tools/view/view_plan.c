@@ -46,15 +46,11 @@ static struct view_event timed_event(const struct translation *translation,
 static capu_status take_memory(void *user, const struct item *item, uint32_t tensor)
 {
     struct translation *translation = user;
-    const struct view_start *place = &translation->events->starts[tensor];
 
     if (translation->trace->tensors[tensor].managed) {
         translation->is_saved[tensor] = false;
-        add_event(translation, (struct view_event){.kind = EVENT_TAKE,
-                                                   .subject = tensor,
-                                                   .point = item->point,
-                                                   .first_place = place->first_place,
-                                                   .place_count = place->place_count});
+        add_event(translation,
+                  (struct view_event){.kind = EVENT_TAKE, .subject = tensor, .point = item->point});
     }
     return CAPU_OK;
 }
@@ -195,17 +191,15 @@ static void describe_copies(struct view_start *start, const struct clock_tensor 
     }
 }
 
-/* Where the tensors are at the beginning, and which pages they use. */
+/* Where the tensors are at the beginning. */
 static capu_status describe_start(struct view_events *events, const struct timeline *timeline,
                                   const struct program *program)
 {
-    const struct plan *plan = program->plan;
     const struct trace *trace = events->trace_index->trace;
 
     events->starts = calloc((size_t)trace->tensor_count + 1, sizeof(*events->starts));
     events->held_bytes = calloc((size_t)trace->tensor_count + 1, sizeof(*events->held_bytes));
-    events->places = malloc(((size_t)plan->run_count + 1) * sizeof(*events->places));
-    if (events->starts == NULL || events->held_bytes == NULL || events->places == NULL) {
+    if (events->starts == NULL || events->held_bytes == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
@@ -218,17 +212,6 @@ static capu_status describe_start(struct view_events *events, const struct timel
             describe_copies(&events->starts[t], &timeline->at_begin[t], timeline->begin_ns);
         }
     }
-    for (uint32_t i = 0; i < plan->place_count; i++) {
-        const struct plan_place *place = &plan->places[i];
-
-        events->starts[place->tensor].first_place = place->first;
-        events->starts[place->tensor].place_count = place->count;
-    }
-    for (uint32_t i = 0; i < plan->run_count; i++) {
-        events->places[i] =
-            (struct view_place){.first = plan->runs[i].first, .count = plan->runs[i].count};
-    }
-    events->place_count = plan->run_count;
     return CAPU_OK;
 }
 
@@ -275,7 +258,6 @@ capu_status view_of_plan(struct view *view, const struct trace_index *trace_inde
     free(events.starts);
     free(events.held_bytes);
     free(events.events);
-    free(events.places);
     timeline_finish(&timeline);
     program_finish(&program);
     return status;

@@ -21,7 +21,6 @@ struct reader {
     struct view_events events;
     struct view_event *runs; /* the ops */
     uint32_t run_count;
-    size_t place_capacity;
     uint64_t iteration;
     uint64_t time_ns;
     uint64_t budget_bytes;
@@ -161,34 +160,6 @@ static capu_status read_start(struct reader *reader, const json_t *object, struc
     return status;
 }
 
-static capu_status read_pages(struct reader *reader, size_t index, const json_t *object,
-                              struct view_start *start)
-{
-    const json_t *pages = json_object_get(object, "pages");
-    struct view_events *events = &reader->events;
-
-    start->first_place = events->place_count;
-    start->place_count = (uint32_t)json_array_size(pages);
-    if (!array_reserve(&events->places, &reader->place_capacity,
-                       (size_t)events->place_count + start->place_count + 1,
-                       sizeof(*events->places))) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    for (size_t i = 0; i < start->place_count; i++) {
-        const json_t *run = json_array_get(pages, i);
-        json_int_t first = json_integer_value(json_array_get(run, 0));
-        json_int_t count = json_integer_value(json_array_get(run, 1));
-
-        if (json_array_size(run) != 2 || first < 0 || count <= 0 || first > PLAN_PAGES_MAX ||
-            count > PLAN_PAGES_MAX) {
-            return reject_entry(reader, "tensor", index, "its pages are not runs [first, count]");
-        }
-        events->places[events->place_count++] =
-            (struct view_place){.first = (uint32_t)first, .count = (uint32_t)count};
-    }
-    return CAPU_OK;
-}
-
 static capu_status read_tensor(struct reader *reader, size_t index, const json_t *object)
 {
     struct json_lines *lines = &reader->lines;
@@ -210,9 +181,6 @@ static capu_status read_tensor(struct reader *reader, size_t index, const json_t
     }
     if (status == CAPU_OK) {
         status = read_start(reader, object, &reader->events.starts[index]);
-    }
-    if (status == CAPU_OK) {
-        status = read_pages(reader, index, object, &reader->events.starts[index]);
     }
     if (status != CAPU_OK) {
         return status;
@@ -378,10 +346,6 @@ static capu_status read_event(struct reader *reader, size_t index, const json_t 
     if (status == CAPU_OK && event->kind == EVENT_GIVE) {
         status = read_method(reader, object, event);
     }
-    if (event->kind == EVENT_TAKE) {
-        event->first_place = reader->events.starts[subject].first_place;
-        event->place_count = reader->events.starts[subject].place_count;
-    }
     return status;
 }
 
@@ -476,7 +440,6 @@ capu_status view_of_timeline(struct view *view, const char *file, size_t number,
     free(reader.events.starts);
     free(reader.events.held_bytes);
     free(reader.events.events);
-    free(reader.events.places);
     trace_index_finish(&reader.trace_index);
     trace_finish(&reader.trace);
     json_lines_finish(&reader.lines);

@@ -26,8 +26,6 @@ struct follower {
     uint32_t first_out;   /* copies out of this residency, the newest first: see next_out */
     uint32_t move;        /* left and not accessed since; VIEW_NONE: none */
     uint32_t method;      /* of that */
-    uint32_t first_place;
-    uint32_t place_count;
 };
 
 struct walk {
@@ -44,9 +42,7 @@ static void add_stay(struct walk *walk, uint32_t tensor, enum view_state state, 
                      int64_t end_ns)
 {
     struct view *view = walk->view;
-    const struct follower *follower = &walk->followers[tensor];
     int64_t time_ns = (int64_t)walk->events->time_ns;
-    bool is_on_device = state != VIEW_ON_HOST && state != VIEW_DROPPED;
 
     begin_ns = begin_ns > 0 ? begin_ns : 0;
     end_ns = end_ns < time_ns ? end_ns : time_ns;
@@ -63,8 +59,6 @@ static void add_stay(struct walk *walk, uint32_t tensor, enum view_state state, 
         .state = state,
         .begin_ns = begin_ns,
         .end_ns = end_ns,
-        .first_place = is_on_device ? follower->first_place : 0,
-        .place_count = is_on_device ? follower->place_count : 0,
     };
 }
 
@@ -341,8 +335,6 @@ static void walk_take(struct walk *walk, const struct view_event *event)
     }
     follower->since_ns = follower->where == GONE ? follower->since_ns : NEVER;
     follower->where = TAKING;
-    follower->first_place = event->first_place;
-    follower->place_count = event->place_count;
 }
 
 static void walk_event(struct walk *walk, const struct view_event *event)
@@ -405,8 +397,6 @@ static void begin_walk(struct walk *walk)
             .first_out = VIEW_NONE,
             .move = VIEW_NONE,
             .method = CAPU_METHOD_SWAP,
-            .first_place = start->first_place,
-            .place_count = start->place_count,
         };
         begin_stay(walk, t, start);
     }

@@ -202,33 +202,6 @@ static void check_samples(uint64_t seed)
     }
 }
 
-/* No page belongs to two tensors at once. */
-static void check_places(uint64_t seed)
-{
-    for (uint32_t a = 0; a < view.stay_count; a++) {
-        for (uint32_t b = 0; b < a; b++) {
-            const struct view_stay *one = &view.stays[a];
-            const struct view_stay *other = &view.stays[b];
-
-            if (one->tensor == other->tensor || one->begin_ns >= other->end_ns ||
-                other->begin_ns >= one->end_ns) {
-                continue;
-            }
-            for (uint32_t i = 0; i < one->place_count; i++) {
-                for (uint32_t k = 0; k < other->place_count; k++) {
-                    const struct view_place *p = &view.places[one->first_place + i];
-                    const struct view_place *q = &view.places[other->first_place + k];
-
-                    ck_assert_msg(p->first + p->count <= q->first ||
-                                      q->first + q->count <= p->first,
-                                  "seed %llu: tensors %u and %u share a page",
-                                  (unsigned long long)seed, one->tensor, other->tensor);
-                }
-            }
-        }
-    }
-}
-
 /* Every copy is for a move of its tensor, and memory is free when the simulation says so. */
 static void check_moves(uint64_t seed)
 {
@@ -292,9 +265,7 @@ START_TEST(agrees_with_the_simulation)
             check_stays(seed);
             check_operands(seed);
             check_samples(seed);
-            check_places(seed);
             check_moves(seed);
-            ck_assert(view.has_places == (plan.place_count > 0));
         }
         finish();
     }
