@@ -73,7 +73,6 @@ void view_finish(struct view *view)
     free(view->tensors);
     free(view->stays);
     free(view->samples);
-    free(view->operands);
     free(view->names);
     *view = (struct view){0};
 }
@@ -247,7 +246,6 @@ static void describe_tensors(struct view *view, const struct view_events *events
             .bytes = from->bytes,
             .held_bytes = events->held_bytes[t],
             .kind = kind_of(events->trace_index, t, are_named),
-            .is_persistent = from->persistent,
         };
     }
 }
@@ -271,13 +269,12 @@ static capu_status reserve_view(struct view *view, const struct view_events *eve
         runs += events->events[i].kind <= EVENT_REPLAY;
     }
     view->names = copy_of(trace->names, trace->names_bytes, 1);
-    view->operands = copy_of(trace->operands, trace->operand_count, sizeof(*view->operands));
     view->ops = malloc((runs + 1) * sizeof(*view->ops));
     view->op_of_number = malloc(((size_t)trace->op_count + 1) * sizeof(*view->op_of_number));
     view->copies = malloc(((size_t)events->count - runs + 1) * sizeof(*view->copies));
     view->tensors = malloc(((size_t)trace->tensor_count + 1) * sizeof(*view->tensors));
-    return view->names != NULL && view->operands != NULL && view->ops != NULL &&
-                   view->op_of_number != NULL && view->copies != NULL && view->tensors != NULL
+    return view->names != NULL && view->ops != NULL && view->op_of_number != NULL &&
+                   view->copies != NULL && view->tensors != NULL
                ? CAPU_OK
                : CAPU_NO_HOST_MEMORY;
 }
@@ -292,10 +289,8 @@ capu_status view_build(struct view *view, struct view_events *events, struct err
         .fixed_bytes = events->fixed_bytes,
         .floor_bytes = events->trace_index->floor_bytes,
         .floor_op = "",
-        .floor_number = VIEW_NONE,
         .number_count = trace->op_count,
         .tensor_count = trace->tensor_count,
-        .operand_count = trace->operand_count,
     };
     status = reserve_view(view, events);
     if (status == CAPU_OK) {
@@ -312,8 +307,7 @@ capu_status view_build(struct view *view, struct view_events *events, struct err
         return error_text_set(error, status, "no memory for a view");
     }
     if (trace->op_count > 0) {
-        view->floor_number = events->trace_index->floor_op;
-        view->floor_op = view->names + trace->ops[view->floor_number].name;
+        view->floor_op = view->names + trace->ops[events->trace_index->floor_op].name;
     }
     return CAPU_OK;
 }

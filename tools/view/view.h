@@ -87,7 +87,6 @@ struct view_tensor {
     uint64_t bytes;
     uint64_t held_bytes; /* of device memory while it is there; 0: always resident */
     enum view_kind kind;
-    bool is_persistent;
     uint64_t waited_ns;    /* compute waited for its copies in, as far as attributable to it */
     uint64_t copied_bytes; /* out and in */
     uint32_t first_stay;   /* its stays are stays[first_stay] up, by time */
@@ -108,10 +107,6 @@ struct view_op {
     enum view_wait wait;
     uint64_t waited_ns;       /* of the time that it ran it waited for others, not computing */
     uint64_t unlimited_bytes; /* what an unlimited run holds while it runs (the ghost) */
-    uint32_t first_operand;   /* tensors: operands[first_operand] up; reads, writes, updates */
-    uint32_t read_count;
-    uint32_t write_count;
-    uint32_t update_count;
 };
 
 struct view_copy {
@@ -131,9 +126,8 @@ struct view_copy {
    belongs to the iteration before or after. */
 struct view_move {
     uint32_t tensor;
-    uint32_t method;        /* enum capu_method */
-    uint32_t evicted_after; /* number of its last op before; VIEW_NONE: before the iteration */
-    int64_t left_ns;        /* its memory is free from here; valid if has_left */
+    uint32_t method; /* enum capu_method */
+    int64_t left_ns; /* its memory is free from here; valid if has_left */
     bool has_left;
     uint32_t copy_out;   /* index of the copy; VIEW_NONE: not copied */
     uint32_t in_trigger; /* number of the op before which the return was issued; VIEW_NONE: none */
@@ -141,7 +135,6 @@ struct view_move {
     uint32_t replay;     /* index of the replay in `ops` that recomputes it; VIEW_NONE: none */
     uint32_t back_op;    /* number of the op that accesses it next (its back-access); VIEW_NONE */
     uint64_t wait_ns;    /* compute waited at the back-access for this tensor */
-    bool is_hidden;      /* it came back, and nothing waited for it */
 };
 
 struct view_stay {
@@ -179,10 +172,8 @@ struct view {
     uint64_t unlimited_peak_bytes; /* the most of unlimited_bytes */
     uint64_t floor_bytes;          /* the smallest budget in which the iteration can run */
     const char *floor_op;          /* the op that sets it; "": none */
-    uint32_t floor_number;         /* its number, or VIEW_NONE */
     uint64_t d2h_bytes_per_s;      /* the link as assumed; 0: not known */
     uint64_t h2d_bytes_per_s;
-    uint64_t copy_latency_ns;
 
     struct view_op *ops; /* ops and replays in the order in which they run */
     uint32_t op_count;
@@ -198,8 +189,6 @@ struct view {
     uint32_t stay_count;
     struct view_sample *samples; /* by time; the first is at 0 */
     uint32_t sample_count;
-    uint32_t *operands;
-    uint32_t operand_count;
     char *names;
 };
 

@@ -60,7 +60,7 @@ capu_status view_build(struct view *view, struct view_events *events, struct err
 
 /*
  * Writes the stays, in the order in which they end, the moves, the copies, and the ops with their
- * waits. Pre: names, operands, ops, op_of_number, copies and tensors are allocated. Called by
+ * waits. Pre: names, ops, op_of_number, copies and tensors are allocated. Called by
  * view_build. Errors: NO_HOST_MEMORY.
  */
 capu_status view_walk(struct view *view, const struct view_events *events);

@@ -253,7 +253,6 @@ capu_status view_of_plan(struct view *view, const struct trace_index *trace_inde
         view->peak_bytes = timeline.peak_bytes;
         view->d2h_bytes_per_s = link->d2h_bytes_per_s;
         view->h2d_bytes_per_s = link->h2d_bytes_per_s;
-        view->copy_latency_ns = link->copy_latency_ns;
     }
     free(events.starts);
     free(events.held_bytes);

@@ -432,7 +432,6 @@ capu_status view_of_timeline(struct view *view, const char *file, size_t number,
         view->peak_bytes = reader.peak_bytes;
         view->d2h_bytes_per_s = reader.link.d2h_bytes_per_s;
         view->h2d_bytes_per_s = reader.link.h2d_bytes_per_s;
-        view->copy_latency_ns = reader.link.copy_latency_ns;
     } else if (status == CAPU_NO_HOST_MEMORY && error != NULL && error->text[0] == '\0') {
         error_text_set(error, status, "%s: no memory for a timeline", file);
     }

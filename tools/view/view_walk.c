@@ -22,10 +22,9 @@ struct follower {
     int64_t busy_ns;  /* its last access or copy in ends */
     int64_t out_ns;   /* its last copy out of this residency begins and ends */
     int64_t out_end_ns;
-    uint32_t last_number; /* of its last access by an op */
-    uint32_t first_out;   /* copies out of this residency, the newest first: see next_out */
-    uint32_t move;        /* left and not accessed since; VIEW_NONE: none */
-    uint32_t method;      /* of that */
+    uint32_t first_out; /* copies out of this residency, the newest first: see next_out */
+    uint32_t move;      /* left and not accessed since; VIEW_NONE: none */
+    uint32_t method;    /* of that */
 };
 
 struct walk {
@@ -76,7 +75,6 @@ static uint32_t add_move(struct walk *walk, uint32_t tensor, uint32_t method)
     view->moves[view->move_count] = (struct view_move){
         .tensor = tensor,
         .method = method,
-        .evicted_after = VIEW_NONE,
         .copy_out = VIEW_NONE,
         .in_trigger = VIEW_NONE,
         .copy_in = VIEW_NONE,
@@ -160,7 +158,6 @@ static void walk_give(struct walk *walk, const struct view_event *event)
 
     claim_copies(walk, tensor, move);
     if (move != VIEW_NONE) {
-        walk->view->moves[move].evicted_after = follower->last_number;
         walk->view->moves[move].has_left = true;
         walk->view->moves[move].left_ns = free_ns;
     }
@@ -277,12 +274,8 @@ static void walk_access(struct walk *walk, const struct view_event *event, uint3
         if (!is_replay) {
             move->back_op = event->subject;
             move->in_trigger = move->in_trigger != VIEW_NONE ? move->in_trigger : event->subject;
-            move->is_hidden = move->wait_ns == 0;
             follower->move = VIEW_NONE;
         }
-    }
-    if (!is_replay) {
-        follower->last_number = event->subject;
     }
 }
 
@@ -310,10 +303,6 @@ static void walk_run(struct walk *walk, const struct view_event *event)
         .wait_ns = event->wait_ns,
         .wait = event->wait,
         .waited_ns = event->waited_ns,
-        .first_operand = op->first,
-        .read_count = op->read_count,
-        .write_count = op->write_count,
-        .update_count = op->update_count,
     };
     if (event->kind == EVENT_REPLAY) {
         view->replay_ns += (uint64_t)(event->end_ns - event->begin_ns);
@@ -393,7 +382,6 @@ static void begin_walk(struct walk *walk)
                                          : NOWHERE,
             .out_ns = NEVER,
             .out_end_ns = NEVER,
-            .last_number = VIEW_NONE,
             .first_out = VIEW_NONE,
             .move = VIEW_NONE,
             .method = CAPU_METHOD_SWAP,

@@ -65,14 +65,12 @@ START_TEST(hand_made)
     move = &view.moves[0];
     ck_assert_uint_eq(move->tensor, 1);
     ck_assert_uint_eq(move->method, CAPU_METHOD_SWAP);
-    ck_assert_uint_eq(move->evicted_after, 1);
     ck_assert_int_eq(move->left_ns, 5010);
     ck_assert_uint_eq(move->copy_out, 0);
     ck_assert_uint_eq(move->copy_in, 1);
     ck_assert_uint_eq(move->in_trigger, 3);
     ck_assert_uint_eq(move->back_op, 3);
     ck_assert_uint_eq(move->wait_ns, view.ops[3].wait_ns);
-    ck_assert(!move->is_hidden);
 
     {
         static const enum view_state states[] = {VIEW_RESIDENT, VIEW_LEAVING, VIEW_ON_HOST,
@@ -156,10 +154,10 @@ static void check_operands(uint64_t seed)
 {
     for (uint32_t i = 0; i < view.op_count; i++) {
         const struct view_op *op = &view.ops[i];
-        uint32_t count = op->read_count + op->write_count + op->update_count;
+        const struct trace_op *traced = &trace.ops[op->number];
 
-        for (uint32_t k = 0; k < count; k++) {
-            const struct view_tensor *tensor = &view.tensors[view.operands[op->first_operand + k]];
+        for (uint32_t k = 0; k < trace_operand_count(traced); k++) {
+            const struct view_tensor *tensor = &view.tensors[trace.operands[traced->first + k]];
             int64_t covered = op->begin_ns;
 
             for (uint32_t s = 0; s < tensor->stay_count; s++) {
