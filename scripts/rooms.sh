@@ -1,6 +1,6 @@
 #!/bin/bash
-# scripts/rooms.sh [TREE]: how the source of a tree (this one) is divided. For each room: its files and their folders, lines per
-# file, includes between folders, and includes that its tests/rules/directions.sh rejects, as against their order. Then the ten
+# scripts/rooms.sh [TREE]: how the source of a tree (this one) is divided. First how large the interface of the library is. For each
+# room: its lines, files and their folders, lines per file, includes between folders, and includes that its tests/rules/directions.sh rejects, as against their order. Then the ten
 # structs with the most fields, and how often the context is mentioned in each folder of runtime.
 set -u
 cd "${1:-$(dirname "$0")/..}" || exit 2
@@ -24,8 +24,23 @@ upward() {
     fi
 }
 
-echo "| room | files | folders | lines per file: median, most | files of most in a folder | includes between folders | upward |"
-echo "| --- | --- | --- | --- | --- | --- | --- |"
+# rows FILE FIRST LAST: how many lines of a file between two patterns begin a row of an X macro.
+rows() {
+    sed -n "/$2/,/$3/p" "$1" | grep -cE '^ *X\('
+}
+
+public=$(find include/capuchin -name '*.h' ! -name private.h)
+echo "| interface | |"
+echo "| --- | --- |"
+echo "| functions | $(grep -hE '^CAPU_API ' $public | wc -l) |"
+echo "| statuses | $(rows include/capuchin/status.h 'define CAPU_STATUS_LIST' 'define CAPU_STATUS_ENUMERATOR') |"
+echo "| fields of \`capu_config\` | $(sed -n '/^typedef struct capu_config {/,/^} capu_config;/p' include/capuchin/context.h |
+    grep -cE '^    [a-z].*;') |"
+echo "| variables | $(grep -ohE '"CAPUCHIN_[A-Z0-9_]+"' runtime/context/config.c | sort -u | wc -l) |"
+echo "| counters of \`capu_report\` | $(rows include/capuchin/report.h 'define CAPU_REPORT_COUNTERS' '^$') |"
+echo
+echo "| room | lines | files | folders | lines per file: median, most | files of most in a folder | includes between folders | upward |"
+echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
 for room in $product examples bench tests; do
     [ -d "$room" ] || continue
     lines=$(sources "$room" | xargs wc -l | grep -v ' total$' | awk '{ print $1 }' | sort -n)
@@ -36,7 +51,7 @@ for room in $product examples bench tests; do
             function folder(path) { return split(path, part, "/") > 2 ? part[2] : "" }
             { split($0, half, ":"); sub(/^#include "/, "", half[2]); count += folder(half[1]) != folder(half[2]) }
             END { print count + 0 }')
-    echo "| \`$room\` | $(wc -l <<<"$lines") | $(wc -l <<<"$folders") | $(awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] ", " all[NR] }' <<<"$lines") | $(awk 'NR == 1 { print $1 }' <<<"$folders") | $between | $(upward "$room") |"
+    echo "| \`$room\` | $(awk '{ sum += $1 } END { print sum }' <<<"$lines") | $(wc -l <<<"$lines") | $(wc -l <<<"$folders") | $(awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] ", " all[NR] }' <<<"$lines") | $(awk 'NR == 1 { print $1 }' <<<"$folders") | $between | $(upward "$room") |"
 done
 
 echo
