@@ -22,8 +22,8 @@ lib file /usr/share/javascript/dygraphs/dygraph.min.js libjs-dygraphs
 lib library ncursesw libncurses-dev
 build library openblas libopenblas-dev
 build library zlib zlib1g-dev
-build library libzstd libzstd-dev
-build library liblz4 liblz4-dev
+lib library libzstd libzstd-dev
+lib library liblz4 liblz4-dev
 parallel command mpicc libopenmpi-dev
 parallel command mpirun openmpi-bin
 test command mpicc libopenmpi-dev

@@ -97,12 +97,16 @@ static void choose_ptx(struct code *own)
     unsigned architecture = own->architecture;
     unsigned loaded = loaded_architecture(&own->binary, architecture);
     struct binary_image *best = NULL;
+    const char *unread = NULL;
     bool has_text = false;
 
     for (size_t i = 0; i < own->binary.image_count; i++) {
         struct binary_image *image = &own->binary.images[i];
 
         has_text |= image->text != NULL;
+        if (image->image.kind == IMAGE_PTX && image->status != CAPU_OK && unread == NULL) {
+            unread = image->problem.text; /* packed in a way that this build does not know, say */
+        }
         if (image->text == NULL || image->image.architecture > architecture ||
             (loaded != 0 && image->image.architecture != loaded)) {
             continue;
@@ -111,8 +115,9 @@ static void choose_ptx(struct code *own)
             best = image;
         }
     }
-    own->reason =
-        has_text ? "no PTX of the architecture whose machine code runs" : "machine code only";
+    own->reason = unread != NULL ? unread
+                  : has_text     ? "no PTX of the architecture whose machine code runs"
+                                 : "machine code only";
     if (best == NULL) {
         return;
     }

@@ -31,11 +31,12 @@ static void write_sample(struct buffer *program, const char *section, enum packi
 
     write_cubin(&cubin, false, kernels, 3);
     write_fatbin(&fatbins,
-                 (struct written_image[]){{2, 80, packing, buffer_bytes(&cubin), options},
-                                          {1, 80, packing, text(ptx), options}},
+                 (struct written_image[]){{2, 80, packing, buffer_bytes(&cubin), options, false},
+                                          {1, 80, packing, text(ptx), options, false}},
                  2);
     write_fatbin(&fatbins,
-                 (struct written_image[]){{2, 90, PACKING_NONE, buffer_bytes(&cubin), NULL}}, 1);
+                 (struct written_image[]){{2, 90, PACKING_NONE, buffer_bytes(&cubin), NULL, false}},
+                 1);
     buffer_align(&fatbins, 32); /* as between sections of two objects */
     write_program(program, section, buffer_bytes(&fatbins));
     free(cubin.data);
@@ -170,7 +171,7 @@ START_TEST(files_of_one_image)
     free(file.data);
 
     file = (struct buffer){0};
-    write_fatbin(&file, (struct written_image[]){{1, 75, PACKING_NONE, text(ptx), NULL}}, 1);
+    write_fatbin(&file, (struct written_image[]){{1, 75, PACKING_NONE, text(ptx), NULL, false}}, 1);
     read_one(&file, &binary);
     ck_assert_uint_eq(binary.images[0].image.architecture, 75);
     /* Padding after the text is not part of it. */
@@ -234,10 +235,10 @@ START_TEST(damaged_images_are_named)
 
     write_cubin(&cubin, false, kernels, 3);
     write_fatbin(&fatbins,
-                 (struct written_image[]){{2, 80, PACKING_NONE, text("no cubin"), NULL},
-                                          {1, 80, PACKING_NONE, text(ptx), NULL},
-                                          {64, 80, PACKING_NONE, text("?"), NULL},
-                                          {2, 90, PACKING_NONE, buffer_bytes(&cubin), NULL}},
+                 (struct written_image[]){{2, 80, PACKING_NONE, text("no cubin"), NULL, false},
+                                          {1, 80, PACKING_NONE, text(ptx), NULL, false},
+                                          {64, 80, PACKING_NONE, text("?"), NULL, false},
+                                          {2, 90, PACKING_NONE, buffer_bytes(&cubin), NULL, false}},
                  4);
     buffer_put(&fatbins, "garbage", 7);
     write_program(&program, ".nv_fatbin", buffer_bytes(&fatbins));

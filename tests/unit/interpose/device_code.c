@@ -202,11 +202,11 @@ static void pack(struct buffer *packed, const struct written_image *image)
 {
     struct bytes contents = image->contents;
 
-    if (image->packing == PACKING_NONE) {
+    if (image->packing == PACKING_NONE || image->is_damaged) {
         buffer_put(packed, contents.data, contents.count);
     }
 #ifdef INTERPOSE_LZ4
-    if (image->packing == PACKING_LZ4) {
+    if (image->packing == PACKING_LZ4 && !image->is_damaged) {
         int most = LZ4_compressBound((int)contents.count);
 
         packed->data = malloc((size_t)most);
@@ -216,7 +216,7 @@ static void pack(struct buffer *packed, const struct written_image *image)
     }
 #endif
 #ifdef INTERPOSE_ZSTD
-    if (image->packing == PACKING_ZSTD) {
+    if (image->packing == PACKING_ZSTD && !image->is_damaged) {
         size_t most = ZSTD_compressBound(contents.count);
 
         packed->data = malloc(most);

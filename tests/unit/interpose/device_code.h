@@ -52,6 +52,7 @@ struct written_image {
     enum packing packing;
     struct bytes contents;
     const char *options; /* of the compiler; NULL: none */
+    bool is_damaged;     /* not packed as it says */
 };
 
 void write_fatbin(struct buffer *buffer, const struct written_image *images, size_t count);

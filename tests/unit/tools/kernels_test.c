@@ -36,8 +36,8 @@ static void write_programs(void)
 
     write_cubin(&cubin, false, kernels, 1);
     write_fatbin(&fatbins,
-                 (struct written_image[]){{2, 80, PACKING_NONE, buffer_bytes(&cubin), NULL},
-                                          {1, 80, PACKING_NONE, text(ptx), NULL}},
+                 (struct written_image[]){{2, 80, PACKING_NONE, buffer_bytes(&cubin), NULL, false},
+                                          {1, 80, PACKING_NONE, text(ptx), NULL, false}},
                  2);
     write_program(&program, ".nv_fatbin", buffer_bytes(&fatbins));
     save("program", &program);
@@ -45,21 +45,23 @@ static void write_programs(void)
     free(fatbins.data);
     program = fatbins = (struct buffer){0};
     write_fatbin(&fatbins,
-                 (struct written_image[]){{2, 90, PACKING_NONE, buffer_bytes(&cubin), NULL}}, 1);
+                 (struct written_image[]){{2, 90, PACKING_NONE, buffer_bytes(&cubin), NULL, false}},
+                 1);
     write_program(&program, ".nv_fatbin", buffer_bytes(&fatbins));
     save("machine", &program);
     free(program.data);
     free(fatbins.data);
     program = fatbins = (struct buffer){0};
-    write_fatbin(&fatbins, (struct written_image[]){{1, 80, PACKING_NONE, text(ptx), NULL}}, 1);
+    write_fatbin(&fatbins, (struct written_image[]){{1, 80, PACKING_NONE, text(ptx), NULL, false}},
+                 1);
     write_program(&program, "__nv_relfatbin", buffer_bytes(&fatbins));
     save("relocatable", &program);
     free(program.data);
     free(fatbins.data);
     program = fatbins = (struct buffer){0};
     write_fatbin(&fatbins,
-                 (struct written_image[]){{2, 90, PACKING_NONE, buffer_bytes(&cubin), NULL},
-                                          {1, 80, PACKING_NONE, text(ptx), NULL}},
+                 (struct written_image[]){{2, 90, PACKING_NONE, buffer_bytes(&cubin), NULL, false},
+                                          {1, 80, PACKING_NONE, text(ptx), NULL, false}},
                  2);
     write_program(&program, ".nv_fatbin", buffer_bytes(&fatbins));
     save("other", &program);
