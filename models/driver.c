@@ -413,23 +413,24 @@ static capu_status read_counter(struct json_lines *lines, const char *name, uint
     return json_lines_number(lines, lines->value, name, true, UINT64_MAX >> 1, value);
 }
 
-static capu_status read_report(struct json_lines *lines, capu_report *report)
+static capu_status read_report(struct json_lines *lines, struct report *report)
 {
     const char *mode = "";
     capu_status status = json_lines_string(lines, lines->value, "mode", true, &mode);
 
-    *report = (capu_report){.size = sizeof(*report), .version = CAPU_REPORT_VERSION};
-    report->mode = strcmp(mode, "guided") == 0 ? CAPU_MODE_GUIDED : CAPU_MODE_PASSIVE;
-    report->label = "";
-    report->floor_op = "";
+    *report = (struct report){
+        .mode = strcmp(mode, "guided") == 0 ? CAPU_MODE_GUIDED : CAPU_MODE_PASSIVE,
+        .label = "",
+        .floor_op = "",
+    };
 #define READ_COUNTER(name, unit, text) \
     status = status == CAPU_OK ? read_counter(lines, #name, &report->name) : status;
-    CAPU_REPORT_COUNTERS(READ_COUNTER)
+    REPORT_COUNTERS(READ_COUNTER)
 #undef READ_COUNTER
     return status;
 }
 
-capu_status driver_reports(struct driver *driver, capu_report *reports, size_t count,
+capu_status driver_reports(struct driver *driver, struct report *reports, size_t count,
                            struct error_text *error)
 {
     struct string_buffer text = {0};

@@ -19,9 +19,9 @@
 
 #include "base/error_text.h"
 #include "capuchin/context.h"
-#include "capuchin/report.h"
 #include "capuchin/status.h"
 #include "policy/format/plan.h"
+#include "policy/format/report.h"
 #include "policy/model/timeline.h"
 #include "policy/model/trace_index.h"
 
@@ -64,7 +64,7 @@ capu_status driver_settle(struct driver *driver, struct error_text *error);
 
 /* After driver_settle: mode and counters of the iterations so far, `count` at most, in order; the
    strings and evictions of the reports are empty. Errors: those of reading the file. */
-capu_status driver_reports(struct driver *driver, capu_report *reports, size_t count,
+capu_status driver_reports(struct driver *driver, struct report *reports, size_t count,
                            struct error_text *error);
 
 /* After driver_settle: the newest plan, with the ids of the trace; the caller finishes it. Errors:

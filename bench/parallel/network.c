@@ -214,11 +214,10 @@ static void run_backward(struct network *network)
     }
 }
 
-capu_report network_iterate(struct network *network, uint64_t number)
+struct report network_iterate(struct network *network, uint64_t number)
 {
     capu_context *context = network->context;
     struct layer input = {.output = network->outputs[0], .seed = network->seed + number};
-    capu_report report = CAPU_REPORT_INIT;
 
     BENCH_OK(context, capu_iteration_begin(context, "train"));
     BENCH_OK(context, CAPU_RUN(context, draw_input, &input, capu_writes(input.output)));
@@ -226,8 +225,7 @@ capu_report network_iterate(struct network *network, uint64_t number)
     run_backward(network);
     BENCH_OK(context, capu_iteration_end(context));
     BENCH_OK(context, capu_synchronize(context));
-    BENCH_OK(context, capu_report_get(context, &report));
-    return report;
+    return bench_report(context);
 }
 
 void network_weights(struct network *network, float *weights)

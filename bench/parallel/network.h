@@ -7,7 +7,7 @@
 #define CAPU_BENCH_PARALLEL_NETWORK_H
 
 #include "capuchin/parallel.h"
-#include "capuchin/report.h"
+#include "policy/format/report.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ void network_start(struct network *network, capu_mode mode, uint64_t budget_byte
 void network_finish(struct network *network);
 
 /* Together. Runs one iteration, waits for it, and returns its report. */
-capu_report network_iterate(struct network *network, uint64_t number);
+struct report network_iterate(struct network *network, uint64_t number);
 
 /* The weights of all layers, one after the other. */
 void network_weights(struct network *network, float *weights);

@@ -74,7 +74,7 @@ static void run_case(struct bench *bench, size_t index, size_t run)
 
     network_start(&network, cases[index].mode, budget);
     for (size_t i = 0; i < WARM_UP + ITERATIONS; i++) {
-        capu_report report = network_iterate(&network, i);
+        struct report report = network_iterate(&network, i);
 
         if (i >= WARM_UP) {
             measured[TIME][i - WARM_UP] = in_ms(report.time_ns);

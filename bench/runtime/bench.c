@@ -1,5 +1,7 @@
 /* Clock, resident memory, statistics, options and checks of the runtime benches. */
 #include "bench/runtime/bench.h"
+
+#include "runtime/api/context.h"
 #include "tools/output/progress.h"
 
 #include <inttypes.h>
@@ -74,6 +76,14 @@ void bench_check(capu_context *context, capu_status status, const char *call)
         fprintf(stderr, "%s: %s: %s\n", call, capu_status_name(status), capu_last_error(context));
         exit(EXIT_FAILURE);
     }
+}
+
+struct report bench_report(capu_context *context)
+{
+    capu_report report = CAPU_REPORT_INIT;
+
+    BENCH_OK(context, capu_report_get(context, &report));
+    return context->records.tracker.newest->report;
 }
 
 void bench_expect(bool holds, const char *what)

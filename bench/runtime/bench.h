@@ -4,6 +4,7 @@
 #define CAPU_BENCH_SUPPORT_BENCH_H
 
 #include "capuchin/capuchin.h"
+#include "policy/format/report.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +31,9 @@ bool bench_wants_json(int count, char **arguments, const char *usage);
 void bench_check(capu_context *context, capu_status status, const char *call);
 
 #define BENCH_OK(context_, call_) bench_check((context_), (call_), #call_)
+
+/* The report of the newest finished iteration, with all counters; or ends the program. */
+struct report bench_report(capu_context *context);
 
 /* Ends the program if a result is wrong, so that no time is printed for it. */
 void bench_expect(bool holds, const char *what);

@@ -266,23 +266,15 @@ static double iterate(struct loop *loop, uint64_t number)
     return bench_now() - begin;
 }
 
-static capu_report report_of(struct loop *loop)
-{
-    capu_report report = CAPU_REPORT_INIT;
-
-    BENCH_OK(loop->context, capu_report_get(loop->context, &report));
-    return report;
-}
-
 /* What an iteration needs without a limit, and the smallest possible budget. */
 static void measure_needs(uint64_t *peak, uint64_t *floor)
 {
     struct loop loop = {0};
-    capu_report report;
+    struct report report;
 
     start(&loop, CAPU_MODE_PASSIVE, (uint64_t)1 << 30);
     iterate(&loop, 0);
-    report = report_of(&loop);
+    report = bench_report(loop.context);
     *peak = report.live_peak_bytes;
     *floor = report.floor_bytes;
     capu_context_destroy(loop.context);
@@ -309,8 +301,8 @@ struct result {
     uint64_t budget_bytes;
     double percent;                      /* that is of the peak */
     struct bench_numbers seconds[MODES]; /* off, passive, guided */
-    capu_report passive;
-    capu_report guided;
+    struct report passive;
+    struct report guided;
 };
 
 static struct result measure(uint64_t budget_bytes, uint64_t peak, size_t runs)
@@ -319,7 +311,7 @@ static struct result measure(uint64_t budget_bytes, uint64_t peak, size_t runs)
     struct result result = {.budget_bytes = budget_bytes,
                             .percent = 100.0 * (double)budget_bytes / (double)peak};
     struct loop loops[MODES] = {0};
-    capu_report report;
+    struct report report;
     double *seconds = calloc(MODES * runs, sizeof(*seconds));
 
     bench_expect(seconds != NULL, "no memory");
@@ -334,14 +326,14 @@ static struct result measure(uint64_t budget_bytes, uint64_t peak, size_t runs)
                 seconds[mode * runs + i - WARM_UP] = taken;
             }
         }
-        report = report_of(&loops[2]);
+        report = bench_report(loops[2].context);
         bench_expect(i == 0 || (report.mode == CAPU_MODE_GUIDED && !report.diverged),
                      "an iteration was not guided");
         if (report.timed == 1) { /* as the first of each plan are, so this is the newest plan's */
             result.guided = report;
         }
     }
-    result.passive = report_of(&loops[1]);
+    result.passive = bench_report(loops[1].context);
     expect_equal_weights(loops);
     for (size_t mode = 0; mode < MODES; mode++) {
         result.seconds[mode] = bench_summary(seconds + mode * runs, runs);
@@ -369,7 +361,7 @@ static void print_table_head(uint64_t peak, uint64_t floor, size_t runs)
 
 static void print_table(const struct result *result)
 {
-    const capu_report *guided = &result->guided;
+    const struct report *guided = &result->guided;
     double predicted = (double)guided->predicted_ns * 1e-9;
 
     printf("%5.1f%% %8.1f | %8.1f %+7.1f%% | %8.1f %+7.1f%% | %9.1f %+7.1f%% | %8.1f %8.1f %8llu "

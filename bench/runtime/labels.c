@@ -102,7 +102,7 @@ static void run(struct loop *loop, const char *name, const capu_operand *operand
 }
 
 /* Runs one iteration after the previous one has completed; returns the time of its begin. */
-static struct spent iterate(struct loop *loop, bool is_training, capu_report *report)
+static struct spent iterate(struct loop *loop, bool is_training, struct report *report)
 {
     void *gradient = loop->gradients[0];
     void *next = loop->gradients[1];
@@ -130,8 +130,7 @@ static struct spent iterate(struct loop *loop, bool is_training, capu_report *re
     }
     BENCH_OK(loop->context, capu_iteration_end(loop->context));
     BENCH_OK(loop->context, capu_synchronize(loop->context));
-    *report = (capu_report)CAPU_REPORT_INIT;
-    BENCH_OK(loop->context, capu_report_get(loop->context, report));
+    *report = bench_report(loop->context);
     return (struct spent){end.wall - begin.wall, end.cpu - begin.cpu};
 }
 
@@ -170,7 +169,7 @@ static void measure(struct result *result)
     static struct medians validate;
     static struct medians same;
     struct loop loop = {.layers = result->layers};
-    capu_report report;
+    struct report report;
 
     train.count = validate.count = same.count = 0;
     start(&loop, result->device, result->page_bytes);

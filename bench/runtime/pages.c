@@ -172,7 +172,7 @@ static size_t mapping_count(void)
 
 struct result {
     struct bench_numbers seconds;
-    capu_report report; /* of the last iteration */
+    struct report report; /* of the last iteration */
     uint64_t install_ns;
     size_t mappings;
 };
@@ -199,11 +199,9 @@ static void measure(capu_mode mode, struct result results[PAGES])
     for (size_t i = 0; i < WARM_UP + RUNS; i++) {
         for (size_t page = 0; page < PAGES; page++) {
             double taken = iterate(&loops[page]);
-            capu_report report = CAPU_REPORT_INIT;
 
-            BENCH_OK(loops[page].context, capu_report_get(loops[page].context, &report));
-            results[page].install_ns += report.install_ns;
-            results[page].report = report;
+            results[page].report = bench_report(loops[page].context);
+            results[page].install_ns += results[page].report.install_ns;
             if (i >= WARM_UP) {
                 seconds[page][i - WARM_UP] = taken;
             }

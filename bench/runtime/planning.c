@@ -139,14 +139,6 @@ static void iterate(struct loop *loop)
     note(&loop->call, begin);
 }
 
-static capu_report report_of(const struct loop *loop)
-{
-    capu_report report = CAPU_REPORT_INIT;
-
-    BENCH_OK(loop->context, capu_report_get(loop->context, &report));
-    return report;
-}
-
 struct result {
     size_t op_count;
     struct pause passive_begin;
@@ -176,14 +168,14 @@ static void measure_planning(size_t layers, uint64_t budget_bytes, struct result
 {
     struct loop loop = {.layers = layers};
     double begin = bench_now();
-    capu_report report = {0};
+    struct report report = {0};
 
     start(&loop, CAPU_MODE_GUIDED, budget_bytes);
     for (size_t i = 0; i < PATIENCE && report.mode != CAPU_MODE_GUIDED; i++) {
         extend(&result->planning_begin, loop.begin);
         loop.begin = (struct pause){0};
         iterate(&loop);
-        report = report_of(&loop);
+        report = bench_report(loop.context);
     }
     bench_expect(report.mode == CAPU_MODE_GUIDED && report.evict_count > 0,
                  "there is no active plan");

@@ -78,14 +78,14 @@ static void expect_ok(capu_status status, const struct error_text *error)
 /* Trains until planning has ended. */
 static void train(struct driver *driver, struct result *result)
 {
-    static capu_report reports[PATIENCE];
+    static struct report reports[PATIENCE];
     static double cpu_s[PATIENCE];
     struct error_text error = {""};
     double begin = bench_now();
     double base = planning_cpu();
 
     for (size_t i = 0; i < PATIENCE && !result->is_done; i++) {
-        const capu_report *report = &reports[i];
+        const struct report *report = &reports[i];
 
         cpu_s[i] = planning_cpu() - base;
         expect_ok(driver_iterate(driver, &error), &error);

@@ -56,7 +56,7 @@ static capu_status note_report(struct following *following, capu_graph *graph,
                                struct record *record)
 {
     capu_status status = tracker_foresee(following->records, record);
-    const capu_report *report = &record->report;
+    const struct report *report = &record->report;
 
     if (status == CAPU_OK && !array_reserve(&graph->evictions, &graph->eviction_capacity,
                                             report->eviction_count, sizeof(*graph->evictions))) {
@@ -187,8 +187,8 @@ static void graph_settle(struct following *following, capu_graph *graph, struct 
 /* Fills in the record of a launch. NO_HOST_MEMORY. */
 static capu_status graph_fill_record(const capu_graph *graph, struct record *record)
 {
-    const capu_report *from = &graph->report;
-    capu_report *report = &record->report;
+    const struct report *from = &graph->report;
+    struct report *report = &record->report;
     capu_status status = tracker_grow(&record->report_evictions, &record->report_eviction_capacity,
                                       from->eviction_count, sizeof(*record->report_evictions));
 

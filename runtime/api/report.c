@@ -25,9 +25,28 @@ enum { PRINTED_EVICTIONS = 20, PRINTED_STALLS = 8 };
 
 enum unit { UNIT_count, UNIT_ns, UNIT_bytes };
 
+static capu_report public_report(const struct report *report)
+{
+    return (capu_report){.size = sizeof(capu_report),
+                         .version = CAPU_REPORT_VERSION,
+                         .mode = report->mode,
+                         .label = report->label,
+                         .floor_op = report->floor_op,
+                         .evictions = report->evictions,
+                         .eviction_count = report->eviction_count,
+                         .plan_error = report->plan_error,
+                         .stalls = report->stalls,
+                         .stall_count = report->stall_count,
+#define COPY_COUNTER(name, unit, text) .name = report->name,
+                         CAPU_REPORT_COUNTERS(COPY_COUNTER)
+#undef COPY_COUNTER
+    };
+}
+
 capu_status capu_report_get(capu_context *context, capu_report *report)
 {
     capu_status status = context_usable(&context);
+    capu_report own;
 
     if (status != CAPU_OK) {
         return status;
@@ -49,8 +68,8 @@ capu_status capu_report_get(capu_context *context, capu_report *report)
                            "capu_report_get: no iteration has finished yet; call "
                            "capu_synchronize to wait for the last one");
     }
-    if (!struct_write(report, report->size, &context->records.tracker.newest->report,
-                      sizeof(capu_report))) {
+    own = public_report(&context->records.tracker.newest->report);
+    if (!struct_write(report, report->size, &own, sizeof(own))) {
         return failure_set(&context->failure, CAPU_WRONG_STRUCT,
                            "capu_report_get: a capu_report of %zu bytes; this library's has %zu: "
                            "start it with CAPU_REPORT_INIT",

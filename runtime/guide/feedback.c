@@ -217,7 +217,7 @@ static void compare_whole(struct feedback *feedback, uint64_t ns)
 }
 
 /* How long the iteration took by itself: not its waits for others. */
-static uint64_t own_ns(const capu_report *report)
+static uint64_t own_ns(const struct report *report)
 {
     return report->time_ns -
            (report->waited_ns < report->time_ns ? report->waited_ns : report->time_ns);

@@ -16,8 +16,8 @@
 
 #include "base/assert.h"
 #include "capuchin/op.h"
-#include "capuchin/report.h"
 #include "device/lane.h"
+#include "policy/format/report.h"
 #include "runtime/op/op.h"
 #include "runtime/tensor/page_census.h"
 
@@ -197,7 +197,7 @@ struct record {
     size_t untouched_capacity;
 
     struct copy_sums copies[COPY_WAYS]; /* timed ones that have ended by the time it is finished */
-    capu_report report;                 /* only counters until then */
+    struct report report;               /* only counters until then */
     capu_eviction *report_evictions;
     size_t report_eviction_capacity;
     capu_stall *report_stalls;

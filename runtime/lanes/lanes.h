@@ -8,9 +8,9 @@
 
 #include "capuchin/context.h"
 #include "capuchin/graph.h"
-#include "capuchin/report.h"
 #include "device/device.h"
 #include "device/lane.h"
+#include "policy/format/report.h"
 #include "runtime/context/failure.h"
 #include "runtime/lanes/staging.h"
 #include "runtime/tensor/tensor.h"
@@ -86,7 +86,7 @@ struct capu_graph {
 
     const char *label; /* interned */
     uint64_t signature;
-    capu_report report; /* of a launch, but for its times; the lists are the graph's */
+    struct report report; /* of a launch, but for its times; the lists are the graph's */
     capu_eviction *evictions;
     size_t eviction_capacity;
 };

@@ -684,7 +684,7 @@ static uint64_t planning_time(const struct plans *plans, const struct label_reco
 }
 
 void planning_report(const struct plans *plans, const struct label_record *label,
-                     capu_report *report)
+                     struct report *report)
 {
     report->guided_mode = plans->keeper != NULL;
     report->effort = plans->keeper != NULL ? plans->settings->config.effort : 0;

@@ -82,6 +82,6 @@ const char *planning_error(struct plans *plans, const char *label);
 /* Fills in what the report of the iteration that begins says about planning, apart from its own
    plan. */
 void planning_report(const struct plans *plans, const struct label_record *label,
-                     capu_report *report);
+                     struct report *report);
 
 #endif

@@ -109,7 +109,7 @@ static void note_stall(struct live_sample *own, const capu_stall *stall)
     live_copy_text(own->stalls[at].replay, LIVE_NAME_BYTES, stall->replay);
 }
 
-void live_note_report(struct live *live, const capu_report *report)
+void live_note_report(struct live *live, const struct report *report)
 {
     struct live_sample *own = &live->own;
 
@@ -196,7 +196,7 @@ static json_t *stalls_json(const struct live_sample *sample)
 /* The newest report as in a report file, without its lists. */
 static json_t *report_of(const struct live_sample *sample)
 {
-    capu_report report = sample->report;
+    struct report report = sample->report;
 
     if (sample->published_ns == 0) {
         return json_null();

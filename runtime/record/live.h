@@ -11,8 +11,8 @@
 #define CAPU_RUNTIME_LIVE_H
 
 #include "capuchin/context.h"
-#include "capuchin/report.h"
 #include "capuchin/status.h"
+#include "policy/format/report.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -36,7 +36,7 @@ struct live_stall {
 
 struct live_sample {
     uint64_t published_ns; /* of the monotonic clock; 0: no iteration has finished */
-    capu_report report;    /* its pointers are NULL; the texts follow */
+    struct report report;  /* its pointers are NULL; the texts follow */
     char label[LIVE_NAME_BYTES];
     char floor_op[LIVE_NAME_BYTES];
     char plan_error[LIVE_TEXT_BYTES];
@@ -86,7 +86,7 @@ const struct live_sample *live_newest(struct live *live);
 void live_copy_text(char *to, size_t bytes, const char *from);
 
 /* Notes a finished iteration's time and its stalls in live->own. */
-void live_note_report(struct live *live, const capu_report *report);
+void live_note_report(struct live *live, const struct report *report);
 
 /* One line of JSON with all contexts of the list, see docs/top.md; `now_ns` is of the monotonic
    clock. The caller frees it. NULL: no host memory. The server's thread. */

@@ -230,7 +230,7 @@ static struct figures measure_within(struct records *records, const struct recor
 static void suggest_page(struct records *records, struct record *record)
 {
     uint64_t page_bytes = chosen_page(records, records->settings->full_budget_bytes);
-    capu_report *report = &record->report;
+    struct report *report = &record->report;
 
     for (size_t i = 0; i < records->memory->census.level_count && records->settings->is_page_pinned;
          i++) {
@@ -250,7 +250,7 @@ static void suggest_page(struct records *records, struct record *record)
 static void find_program_floor(struct records *records, struct record *record)
 {
     struct outside *outside = &records->outside;
-    capu_report *report = &record->report;
+    struct report *report = &record->report;
     uint64_t outside_needs = outside_bytes(records, report->floor_page_bytes);
 
     if (report->floor_bytes > outside->iteration_bytes) {
@@ -267,7 +267,7 @@ static void find_program_floor(struct records *records, struct record *record)
 capu_status page_figures_report(struct records *records, struct record *record)
 {
     struct tracker *tracker = &records->tracker;
-    capu_report *report = &record->report;
+    struct report *report = &record->report;
     struct figures figures;
     capu_status status = tracker_grow(&tracker->profile, &tracker->profile_capacity,
                                       record->op_count + 1, sizeof(*tracker->profile));

@@ -77,16 +77,16 @@ const char *report_mode_name(uint32_t mode)
     return mode == CAPU_MODE_OFF ? "off" : mode == CAPU_MODE_PASSIVE ? "passive" : "guided";
 }
 
-json_t *report_json_counters(const capu_report *report)
+json_t *report_json_counters(const struct report *report)
 {
     json_t *object =
-        json_pack("{s:s, s:i, s:s, s:s}", "type", "report", "version", (int)report->version, "mode",
+        json_pack("{s:s, s:i, s:s, s:s}", "type", "report", "version", CAPU_REPORT_VERSION, "mode",
                   report_mode_name(report->mode), "label", report->label);
     int failed = object == NULL;
 
 #define SET_COUNTER(name, unit, text) \
     failed = failed || json_object_set_new(object, #name, number(report->name));
-    CAPU_REPORT_COUNTERS(SET_COUNTER)
+    REPORT_COUNTERS(SET_COUNTER)
 #undef SET_COUNTER
     failed = failed || json_object_set_new(object, "floor_op", json_string(report->floor_op));
     failed = failed ||
@@ -99,7 +99,7 @@ json_t *report_json_counters(const capu_report *report)
     return object;
 }
 
-char *report_json(const capu_report *report, const struct record *record)
+char *report_json(const struct report *report, const struct record *record)
 {
     /* A graph repeats the evictions of its capture. */
     const struct record_eviction *from =
@@ -174,7 +174,7 @@ static const char *kind_name(uint32_t kind, bool is_persistent)
 
 static void put_head(struct line *line, struct records *records, const struct record *record)
 {
-    const capu_report *report = &record->report;
+    const struct report *report = &record->report;
     const struct device_link *from = &records->lanes->device->capabilities.link;
     bool is_known = from->d2h_bytes_per_s != 0 && from->h2d_bytes_per_s != 0;
     const struct device_link *link = is_known ? from : &records->lanes->link;

@@ -11,10 +11,10 @@ struct records;
 
 /* A report as one line of JSON, which the caller frees. The record adds
    what the struct has no fields for; NULL: nothing. NULL: host memory is full. */
-char *report_json(const capu_report *report, const struct record *record);
+char *report_json(const struct report *report, const struct record *record);
 
 /* The same as a value of Jansson's, without the lists of evictions and stalls. NULL: as above. */
-struct json_t *report_json_counters(const capu_report *report);
+struct json_t *report_json_counters(const struct report *report);
 
 /* The words for a capu_method and a capu_mode in JSON and in the printed table. Constants. */
 const char *report_method_name(uint32_t method);

@@ -97,9 +97,7 @@ struct record *tracker_open(struct records *records, const char *label, const ch
     record->signature = 0;
     record->touched_pages = 0;
     record_clear(record);
-    record->report = (capu_report){
-        .size = sizeof(capu_report),
-        .version = CAPU_REPORT_VERSION,
+    record->report = (struct report){
         .mode = records->guided->active != NULL ? CAPU_MODE_GUIDED
                 : records->settings->config.mode == CAPU_MODE_GUIDED
                     ? CAPU_MODE_PASSIVE

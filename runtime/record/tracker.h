@@ -113,7 +113,7 @@ void tracker_cut(struct records *records, const struct tensor *tensor);
 /* Updates the page counts when a persistent tensor gets contents (1) or loses them (-1). */
 void tracker_persistent(struct records *records, const struct tensor *tensor, int change);
 
-/* Adds to a counter of the open report; `counter` is a field of capu_report. */
+/* Adds to a counter of the open report; `counter` is a field of struct report. */
 #define TRACKER_ADD(records_, counter_, amount_)                    \
     do {                                                            \
         if ((records_)->tracker.open != NULL) {                     \

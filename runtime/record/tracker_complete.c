@@ -59,7 +59,7 @@ static capu_status read_replays(struct records *records, struct record *record, 
    were still timed, and planning for the new sequence needs their times. */
 static capu_status read_last_times(struct record *record)
 {
-    capu_report *report = &record->report;
+    struct report *report = &record->report;
     capu_status status = CAPU_OK;
 
     report->compute_ns = CAPU_NOT_TIMED;
@@ -80,7 +80,7 @@ static capu_status read_last_times(struct record *record)
 static capu_status read_op_times(struct records *records, struct record *record)
 {
     struct lane_position before = record->begin;
-    capu_report *report = &record->report;
+    struct report *report = &record->report;
     size_t next_replay = 0;
     size_t next_wait = 0;
     capu_status status;
@@ -116,7 +116,7 @@ static capu_status read_op_times(struct records *records, struct record *record)
 /* The times of the iteration as a whole. */
 static capu_status read_whole(struct record *record)
 {
-    capu_report *report = &record->report;
+    struct report *report = &record->report;
     struct device_tally tally = {0};
     capu_status status = lane_elapsed_ns(record->begin, record->end, &report->time_ns);
 
@@ -221,7 +221,7 @@ static capu_status list_stalls(struct record *record)
 /* What the record says of the iteration without times. */
 static capu_status complete_figures(struct records *records, struct record *record)
 {
-    capu_report *report = &record->report;
+    struct report *report = &record->report;
     capu_status status = page_figures_report(records, record);
 
     if (status == CAPU_OK) {

@@ -43,18 +43,18 @@ void net_begin(struct net *net, const char *label)
     RIG_OK(&net->rig, capu_iteration_begin(net->rig.context, label));
 }
 
-capu_report net_end(struct net *net)
+struct report net_end(struct net *net)
 {
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
 
     RIG_OK(&net->rig, capu_iteration_end(net->rig.context));
     RIG_OK(&net->rig, capu_synchronize(net->rig.context));
-    RIG_OK(&net->rig, capu_report_get(net->rig.context, &report));
+    report = rig_report(&net->rig);
     rig_check(&net->rig);
     return report;
 }
 
-capu_report net_train(struct net *net, const char *label)
+struct report net_train(struct net *net, const char *label)
 {
     net_begin(net, label);
     net_forward(net, NET_LAYERS);
@@ -65,7 +65,7 @@ capu_report net_train(struct net *net, const char *label)
 
 /* Checks the byte counters against the list of evictions: a tensor that was copied out, even ahead
    of time, left by a swap; every other one was dropped without a copy. */
-static void expect_balance(const capu_report *report)
+static void expect_balance(const struct report *report)
 {
     uint64_t swapped = 0;
     uint64_t dropped = 0;
@@ -79,7 +79,7 @@ static void expect_balance(const capu_report *report)
     ck_assert_uint_eq(dropped, report->dropped_bytes);
 }
 
-void net_expect_guided(struct net *net, const capu_report *report, const char *label)
+void net_expect_guided(struct net *net, const struct report *report, const char *label)
 {
     ck_assert_msg(report->mode == CAPU_MODE_GUIDED && report->diverged == 0,
                   "iteration %llu: mode %u, diverged %llu, at op %llu: %s",

@@ -33,13 +33,13 @@ void net_forward(struct net *net, size_t layers);
 void net_backward(struct net *net, size_t layers);
 
 /* Ends an iteration, waits for it and returns its report. */
-capu_report net_end(struct net *net);
+struct report net_end(struct net *net);
 
 /* A whole iteration, which checks the gradients. */
-capu_report net_train(struct net *net, const char *label);
+struct report net_train(struct net *net, const char *label);
 
 /* Fails the test unless the iteration followed its plan to the end. */
-void net_expect_guided(struct net *net, const capu_report *report, const char *label);
+void net_expect_guided(struct net *net, const struct report *report, const char *label);
 
 /* How often a function of the device was called. */
 uint64_t net_calls(const struct adaptor_counts *counts, enum adaptor_slot slot);

@@ -110,11 +110,11 @@ static void expect_plan(const struct instance *instance, const struct plan *plan
 }
 
 /* Iterations under a plan without places follow it to their end, within the budget. */
-static void expect_followed(const struct instance *instance, const capu_report *reports,
+static void expect_followed(const struct instance *instance, const struct report *reports,
                             struct tally *tally)
 {
     for (unsigned i = 0; i < ITERATIONS; i++) {
-        const capu_report *report = &reports[i];
+        const struct report *report = &reports[i];
 
         ck_assert_msg(report->diverged == 0, "%s: iteration %u diverged at op %llu", instance->what,
                       i + 1, (unsigned long long)report->diverged_at);
@@ -129,7 +129,7 @@ static void expect_followed(const struct instance *instance, const capu_report *
     tally->unplaced++;
 }
 
-static bool is_any_unplaced(const capu_report *reports)
+static bool is_any_unplaced(const struct report *reports)
 {
     bool is_unplaced = false;
 
@@ -142,7 +142,7 @@ static bool is_any_unplaced(const capu_report *reports)
 static void compare(const struct instance *instance, struct driver *driver, struct tally *tally)
 {
     struct error_text error = {""};
-    capu_report reports[ITERATIONS];
+    struct report reports[ITERATIONS];
     struct plan plan;
     uint64_t model_ns;
     unsigned guided = 0;
@@ -159,7 +159,7 @@ static void compare(const struct instance *instance, struct driver *driver, stru
     }
     plan_finish(&plan);
     for (unsigned i = 0; i < ITERATIONS; i++) {
-        const capu_report *report = &reports[i];
+        const struct report *report = &reports[i];
 
         ck_assert_msg(report->diverged == 0, "%s: iteration %u diverged at op %llu", instance->what,
                       i + 1, (unsigned long long)report->diverged_at);

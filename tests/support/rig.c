@@ -173,6 +173,22 @@ void rig_check(const struct rig *rig)
     }
 }
 
+struct report rig_report(const struct rig *rig)
+{
+    capu_report report = CAPU_REPORT_INIT;
+    const struct report *whole;
+
+    RIG_OK(rig, capu_report_get(rig->context, &report));
+    whole = &rig->context->records.tracker.newest->report;
+    ck_assert_uint_eq(report.mode, whole->mode);
+    ck_assert_ptr_eq(report.evictions, whole->evictions);
+    ck_assert_ptr_eq(report.stalls, whole->stalls);
+#define SAME(name, unit, text) ck_assert_uint_eq(report.name, whole->name);
+    CAPU_REPORT_COUNTERS(SAME)
+#undef SAME
+    return *whole;
+}
+
 void rig_finish(struct rig *rig)
 {
     rig_check(rig);

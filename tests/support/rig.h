@@ -8,6 +8,7 @@
 #define CAPU_TESTS_SUPPORT_RIG_H
 
 #include "device/device.h"
+#include "policy/format/report.h"
 #include "runtime/api/context.h"
 #include "tests/support/adaptor_order.h"
 
@@ -83,6 +84,10 @@ void rig_finish(struct rig *rig);
 /* Fails the running test if the context's data structures are inconsistent, if the device has held
    more than the budget, or if work was not ordered as it must be. */
 void rig_check(const struct rig *rig);
+
+/* The report of the newest finished iteration with all counters, or fails the running test. Checks
+   that capu_report_get has the same. */
+struct report rig_report(const struct rig *rig);
 
 /* The most pages that have existed at the device table at once. */
 uint64_t rig_pages(const struct rig *rig);

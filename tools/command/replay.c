@@ -41,10 +41,10 @@ struct settings {
 };
 
 struct result {
-    capu_report *reports;
+    struct report *reports;
     size_t count;
-    size_t guided;             /* how many iterations were */
-    const capu_report *steady; /* the newest guided one in steady state; NULL: none */
+    size_t guided;               /* how many iterations were */
+    const struct report *steady; /* the newest guided one in steady state; NULL: none */
     struct plan plan;
     bool has_plan;
     uint64_t simulated_ns;
@@ -184,7 +184,7 @@ static capu_status run_iterations(const struct settings *settings, struct driver
     return status;
 }
 
-static const char *mode_name(const capu_report *report)
+static const char *mode_name(const struct report *report)
 {
     return report->mode != CAPU_MODE_GUIDED ? "passive"
            : report->diverged != 0          ? "diverged"
@@ -203,7 +203,7 @@ static void print_replay_text(const struct settings *settings, const struct subj
     printf(" in pages of %s\n", human_bytes(subject->trace_index.page_bytes, buffer));
     printf("iteration  mode               time  over ideal           out            in\n");
     for (size_t i = 0; i < result->count; i++) {
-        const capu_report *report = &result->reports[i];
+        const struct report *report = &result->reports[i];
 
         printf("%9" PRIu64 "  %-8s %14s", report->iteration, mode_name(report),
                human_ns(report->time_ns, buffer));
@@ -235,7 +235,7 @@ static bool print_replay_json(const struct subject *subject, const struct result
     json_t *whole;
 
     for (size_t i = 0; i < result->count; i++) {
-        const capu_report *report = &result->reports[i];
+        const struct report *report = &result->reports[i];
 
         json_array_append_new(iterations,
                               json_pack("{s:I,s:s,s:I,s:I,s:I,s:o}", "iteration",

@@ -190,7 +190,7 @@ static void put_report_json(struct html *html, const struct page *page)
 
 #define PUT_COUNTER(name, unit, text) \
     json_object_set_new(iteration, #name, json_integer((json_int_t)counters->name));
-    CAPU_REPORT_COUNTERS(PUT_COUNTER)
+    REPORT_COUNTERS(PUT_COUNTER)
 #undef PUT_COUNTER
     if (!counters->is_timed) {
         json_object_set_new(iteration, "compute_ns", json_null());

@@ -101,7 +101,7 @@ static bool add_iteration(struct report_file *file, const json_t *line, long off
         return false;
     }
 #define READ_COUNTER(name, unit, text) iteration.name = counter(line, #name);
-    CAPU_REPORT_COUNTERS(READ_COUNTER)
+    REPORT_COUNTERS(READ_COUNTER)
 #undef READ_COUNTER
     file->iterations[file->count++] = iteration;
     return true;

@@ -5,7 +5,7 @@
 #ifndef CAPU_TOOLS_REPORT_FILE_H
 #define CAPU_TOOLS_REPORT_FILE_H
 
-#include "capuchin/report.h"
+#include "policy/format/report.h"
 #include "tools/view/timeline_export.h"
 #include "tools/view/view.h"
 
@@ -17,7 +17,7 @@
 /* The counters of an iteration. Its evictions can be many, so they are read again on request. */
 struct reported {
 #define REPORTED_FIELD(name, unit, text) uint64_t name;
-    CAPU_REPORT_COUNTERS(REPORTED_FIELD)
+    REPORT_COUNTERS(REPORTED_FIELD)
 #undef REPORTED_FIELD
     bool is_timed; /* otherwise the times of its ops, waits and replays are unknown, and 0 here */
     size_t kind;   /* of file.kinds */

@@ -130,13 +130,10 @@ static size_t launch(struct net *net, capu_graph *graph)
     return 0;
 }
 
-static capu_report report_of(struct net *net)
+static struct report report_of(struct net *net)
 {
-    capu_report report = CAPU_REPORT_INIT;
-
     RIG_OK(&net->rig, capu_synchronize(net->rig.context));
-    RIG_OK(&net->rig, capu_report_get(net->rig.context, &report));
-    return report;
+    return rig_report(&net->rig);
 }
 
 /* Budgets from which some activations are copied or computed again. */
@@ -153,7 +150,7 @@ START_TEST(launches_compute_what_iterations_compute)
 {
     struct net net;
     capu_graph *graph;
-    capu_report captured;
+    struct report captured;
     size_t count;
 
     set_up(&net, kinds[_i], &graph);
@@ -195,8 +192,8 @@ START_TEST(a_launch_is_an_iteration_in_reports)
 {
     struct net net;
     capu_graph *graph;
-    capu_report captured;
-    capu_report launched;
+    struct report captured;
+    struct report launched;
     const char *evicted;
     uint64_t evictions;
 
@@ -545,7 +542,7 @@ START_TEST(a_stale_graph_is_refused_by_name)
         [WRITES] = "'weights' was written",
         [LEAVES_PLAN] = "was captured",
     };
-    capu_report before;
+    struct report before;
     struct net net;
     capu_graph *graph;
     unsigned char *other;

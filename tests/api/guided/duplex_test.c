@@ -46,11 +46,9 @@ static void init(struct updates *updates, uint64_t duplex_bytes_per_s, bool hide
     }
 }
 
-static capu_report iterate(struct updates *updates)
+static struct report iterate(struct updates *updates)
 {
     struct rig *rig = &updates->rig;
-    capu_report report = CAPU_REPORT_INIT;
-
     RIG_OK(rig, capu_iteration_begin(rig->context, "train"));
     for (size_t i = 0; i < TENSORS; i++) {
         capu_operand operand = capu_updates(updates->tensors[i]);
@@ -65,14 +63,13 @@ static capu_report iterate(struct updates *updates)
     }
     RIG_OK(rig, capu_iteration_end(rig->context));
     RIG_OK(rig, capu_synchronize(rig->context));
-    RIG_OK(rig, capu_report_get(rig->context, &report));
-    return report;
+    return rig_report(rig);
 }
 
 /* Trains, and returns the report of the last iteration. */
-static capu_report train(struct updates *updates, unsigned iterations)
+static struct report train(struct updates *updates, unsigned iterations)
 {
-    capu_report report = iterate(updates);
+    struct report report = iterate(updates);
 
     for (unsigned i = 1; i < iterations; i++) {
         report = iterate(updates);
@@ -80,7 +77,7 @@ static capu_report train(struct updates *updates, unsigned iterations)
     return report;
 }
 
-static uint64_t error_of(const capu_report *report)
+static uint64_t error_of(const struct report *report)
 {
     return report->time_ns > report->predicted_ns ? report->time_ns - report->predicted_ns
                                                   : report->predicted_ns - report->time_ns;
@@ -96,8 +93,8 @@ START_TEST(plans_know_that_copies_meet)
 
     for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
         struct updates updates;
-        capu_report ignorant;
-        capu_report report;
+        struct report ignorant;
+        struct report report;
 
         init(&updates, rates[i], true, 60000);
         ignorant = train(&updates, ITERATIONS);
@@ -121,7 +118,7 @@ END_TEST
 
 /* The virtual clock does not wait for a plan that replaces another one, so the test does. If there
    is none, Check's time limit ends the test. */
-static capu_report wait_and_iterate(struct updates *updates)
+static struct report wait_and_iterate(struct updates *updates)
 {
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     return iterate(updates);
@@ -132,8 +129,8 @@ static capu_report wait_and_iterate(struct updates *updates)
 START_TEST(plans_are_made_for_the_rates_seen)
 {
     struct updates updates;
-    capu_report first;
-    capu_report last;
+    struct report first;
+    struct report last;
 
     init(&updates, SOLO / 2, true, 200000);
     first = train(&updates, 5);
@@ -160,7 +157,7 @@ END_TEST
 START_TEST(without_a_plan_no_rates_are_reported)
 {
     struct updates updates;
-    capu_report report;
+    struct report report;
 
     init(&updates, SOLO / 2, false, 60000);
     report = iterate(&updates);

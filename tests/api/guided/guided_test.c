@@ -9,7 +9,7 @@
 START_TEST(the_second_iteration_is_guided)
 {
     struct net net;
-    capu_report report;
+    struct report report;
 
     net_init(&net, (struct rig_options){.strict = _i == 1});
     report = net_train(&net, "train");
@@ -50,7 +50,7 @@ START_TEST(a_steady_iteration_makes_no_other_calls)
     };
     static const char *const planners[] = {"hybrid", "swap", "recompute"};
     struct adaptor_counts counts;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     struct net net;
     uint64_t marks;
 
@@ -73,7 +73,7 @@ START_TEST(a_steady_iteration_makes_no_other_calls)
     ck_assert_uint_le(net_calls(&counts, ADAPTOR_EVENT_WAIT), STEADY);
     ck_assert_uint_ge(net_calls(&counts, ADAPTOR_RUN), STEADY * (2 * NET_LAYERS + 2));
     RIG_OK(&net.rig, capu_synchronize(net.rig.context));
-    RIG_OK(&net.rig, capu_report_get(net.rig.context, &report));
+    report = rig_report(&net.rig);
     net_expect_guided(&net, &report, "train");
     ck_assert_uint_gt(report.prefetch_count + report.replay_count, 0);
     /* Begin and end, each copy and the op it starts after, and each replay. */
@@ -90,7 +90,7 @@ START_TEST(each_label_has_its_plan)
 
     net_init(&net, (struct rig_options){0});
     for (size_t i = 0; i < 4; i++) {
-        capu_report report = net_train(&net, "train");
+        struct report report = net_train(&net, "train");
 
         if (i > 0) {
             net_expect_guided(&net, &report, "train");
@@ -118,7 +118,7 @@ START_TEST(patterns_without_labels_are_learnt)
     net_init(&net, (struct rig_options){0});
     for (size_t i = 0; i < 7 * period; i++) {
         size_t layers = i % period == 0 ? NET_LAYERS / 2 : NET_LAYERS;
-        capu_report report;
+        struct report report;
 
         net_begin(&net, NULL);
         net_forward(&net, layers);
@@ -143,7 +143,7 @@ START_TEST(allocations_inside_iterations_are_planned)
     net_init(&net, (struct rig_options){.budget_pages = 60});
     for (size_t round = 0; round < 6; round++) {
         unsigned char *tensors[NET_LAYERS + 1];
-        capu_report report;
+        struct report report;
 
         net_begin(&net, "train");
         for (size_t i = 0; i <= NET_LAYERS; i++) {
@@ -173,7 +173,7 @@ START_TEST(allocations_inside_iterations_are_planned)
 END_TEST
 
 /* An iteration that allocates tensors of these sizes, and writes, reads and frees them. */
-static capu_report allocate_in_turn(struct net *net, const size_t *page_counts, size_t count)
+static struct report allocate_in_turn(struct net *net, const size_t *page_counts, size_t count)
 {
     unsigned char *tensors[3] = {0};
 
@@ -199,7 +199,7 @@ START_TEST(a_parked_allocation_is_reused_only_for_its_size)
     static const size_t first[] = {4, 2, 8}; /* the third starts where the second of 6 pages will */
     void *tensors[3];
     struct net net;
-    capu_report report;
+    struct report report;
 
     net_init(&net, (struct rig_options){.budget_pages = 30});
     net_begin(&net, "train"); /* nothing to plan for */
@@ -225,7 +225,7 @@ END_TEST
 START_TEST(an_iteration_may_leave_its_plan)
 {
     struct net net;
-    capu_report report;
+    struct report report;
     unsigned char *extra;
 
     net_init(&net, (struct rig_options){.strict = _i % 2 == 1,
@@ -275,7 +275,7 @@ START_TEST(sources_are_not_overwritten_before_their_replays)
     net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
     net_train(&net, "train");
     for (size_t round = 0; round < 4; round++) {
-        capu_report report = net_train(&net, "train");
+        struct report report = net_train(&net, "train");
 
         net_expect_guided(&net, &report, "train");
         net_begin(&net, "train");
@@ -302,7 +302,7 @@ START_TEST(sources_are_not_zeroed_before_their_replays)
     net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
     net_train(&net, "train");
     for (size_t round = 0; round < 4; round++) {
-        capu_report report = net_train(&net, "train");
+        struct report report = net_train(&net, "train");
 
         net_expect_guided(&net, &report, "train");
         net_begin(&net, "train");
@@ -401,7 +401,7 @@ START_TEST(tensors_read_between_iterations_are_kept)
 
     net_init(&net, (struct rig_options){0});
     for (size_t i = 0; i < 4; i++) {
-        capu_report report = net_train(&net, "train");
+        struct report report = net_train(&net, "train");
 
         step_expect(&net.rig, net.gradients, PAGES(NET_LAYER_PAGES), (unsigned char)(net.step + 1));
         if (i > 0) {
@@ -416,7 +416,7 @@ END_TEST
 START_TEST(a_later_description_overrides_the_plan)
 {
     struct net net;
-    capu_report report;
+    struct report report;
 
     net_init(&net, (struct rig_options){0});
     for (size_t i = 0; i < 3; i++) {
@@ -453,7 +453,7 @@ START_TEST(a_tensor_not_freed_this_time_is_kept_or_reported)
     bool is_described = _i == 1 || _i == 2;
     bool is_updated = _i == 3;
     unsigned char bytes[16];
-    capu_report report;
+    struct report report;
     struct net net;
     void *own = NULL;
 
@@ -496,7 +496,7 @@ END_TEST
 START_TEST(a_persistent_tensor_at_a_freed_address_is_kept)
 {
     struct net net;
-    capu_report report;
+    struct report report;
     void *again;
 
     net_init(&net, (struct rig_options){0});
@@ -526,7 +526,7 @@ END_TEST
 START_TEST(memory_may_change_between_iterations)
 {
     struct net net;
-    capu_report report;
+    struct report report;
 
     net_init(&net, (struct rig_options){0});
     net_train(&net, "train");
@@ -560,7 +560,7 @@ START_TEST(uploads_between_iterations_are_bounded)
     struct adaptor_counts before;
     struct adaptor_counts after;
     unsigned char *table;
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.budget_pages = 100 + 512, .is_sim = true});
@@ -598,7 +598,7 @@ START_TEST(initial_zeros_are_not_part_of_the_plan)
     moments = step_tensor(&net.rig, "moments", CAPU_OPTIMIZER, NET_LAYER_PAGES);
     RIG_OK(&net.rig, capu_zero(net.rig.context, moments, 0));
     for (size_t i = 0; i < 4; i++) {
-        capu_report report;
+        struct report report;
 
         net_begin(&net, "train");
         RIG_OK(&net.rig, capu_zero(net.rig.context, net.gradients, 0));
@@ -644,7 +644,7 @@ START_TEST(without_a_plan_training_continues)
 
     net_init(&net, (struct rig_options){.budget_pages = 12, .host_budget_bytes = PAGES(44)});
     for (size_t i = 0; i < 3; i++) {
-        capu_report report;
+        struct report report;
 
         net_begin(&net, "train");
         run_phase(&net, 8);
@@ -667,7 +667,7 @@ START_TEST(the_smallest_budget_with_a_plan_is_reported)
 
     for (size_t i = 0; i < 3; i++) {
         uint64_t pages = budgets[i] > 0 ? budgets[i] : least / RIG_PAGE;
-        capu_report report;
+        struct report report;
         struct net net;
 
         net_init(&net, (struct rig_options){.budget_pages = pages});

@@ -7,7 +7,7 @@
 enum { LABELS = 24, LAYERS = 2 };
 
 /* An iteration under the n-th of many labels. */
-static capu_report train_labelled(struct net *net, size_t number)
+static struct report train_labelled(struct net *net, size_t number)
 {
     char label[16];
 
@@ -25,7 +25,7 @@ START_TEST(each_of_many_labels_has_its_plan)
 
     net_init(&net, (struct rig_options){0});
     for (size_t i = 0; i < 3 * LABELS; i++) {
-        capu_report report = train_labelled(&net, i % LABELS);
+        struct report report = train_labelled(&net, i % LABELS);
 
         ck_assert_uint_eq(report.guided_mode, 1);
         ck_assert_uint_ge(report.plan_bytes, plan_bytes);
@@ -45,7 +45,7 @@ END_TEST
 START_TEST(plans_take_limited_memory)
 {
     enum { ROTATING = 6 };
-    capu_report report;
+    struct report report;
     uint64_t limit;
     struct net net;
 
@@ -73,7 +73,7 @@ START_TEST(plans_take_limited_memory)
 END_TEST
 
 /* An iteration whose last op is one that no other iteration has. */
-static capu_report train_unlike_others(struct net *net)
+static struct report train_unlike_others(struct net *net)
 {
     char name[32];
 
@@ -84,7 +84,7 @@ static capu_report train_unlike_others(struct net *net)
     return net_end(net);
 }
 
-static capu_report train_like_others(struct net *net, const char *label)
+static struct report train_like_others(struct net *net, const char *label)
 {
     net_begin(net, label);
     net_forward(net, LAYERS);
@@ -96,7 +96,7 @@ static capu_report train_like_others(struct net *net, const char *label)
 static void expect_pause(struct net *net, uint64_t length, uint64_t count)
 {
     for (uint64_t left = length; left > length - count; left--) {
-        capu_report report = train_unlike_others(net);
+        struct report report = train_unlike_others(net);
 
         ck_assert_uint_eq(report.mode, CAPU_MODE_PASSIVE);
         ck_assert_uint_eq(report.guided_mode, 1);
@@ -108,7 +108,7 @@ static void expect_pause(struct net *net, uint64_t length, uint64_t count)
 static void expect_diverged(struct net *net, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        capu_report report = train_unlike_others(net);
+        struct report report = train_unlike_others(net);
 
         ck_assert_uint_eq(report.mode, CAPU_MODE_GUIDED);
         ck_assert_uint_eq(report.diverged, 1);
@@ -119,7 +119,7 @@ static void expect_diverged(struct net *net, size_t count)
 START_TEST(labels_that_always_diverge_pause)
 {
     struct net net;
-    capu_report report;
+    struct report report;
 
     net_init(&net, (struct rig_options){0});
     train_unlike_others(&net);

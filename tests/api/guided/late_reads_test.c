@@ -34,7 +34,7 @@ static void sampled_forward(struct sampled *it, bool is_used)
     net_forward(&it->net, NET_LAYERS);
 }
 
-static capu_report sampled_end(struct sampled *it)
+static struct report sampled_end(struct sampled *it)
 {
     net_backward(&it->net, NET_LAYERS);
     return net_end(&it->net);
@@ -48,7 +48,7 @@ START_TEST(a_loss_is_reported_once_per_label)
                                         "label of their own"};
     struct sampled it;
     unsigned char byte;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
 
     sampled_init(&it, (struct rig_options){.strict = _i == 1});
     for (size_t i = 0; i < 3; i++) {
@@ -82,7 +82,7 @@ START_TEST(contents_are_kept_if_wanted_or_unread)
 {
     bool is_used = _i == 0;
     struct sampled it;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
 
     sampled_init(&it, (struct rig_options){.keep_contents = _i == 0});
     for (size_t i = 0; i < 3; i++) {
@@ -105,7 +105,7 @@ START_TEST(a_tensor_that_is_not_freed_outlives_its_iteration)
 {
     unsigned char *batch = NULL;
     struct net net;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
 
     net_init(&net, (struct rig_options){.keep_contents = _i % 2 == 1, .strict = _i / 2 == 1});
     for (size_t i = 0; i < 5; i++) {
@@ -135,7 +135,7 @@ END_TEST
 START_TEST(a_tensor_freed_later_than_planned_is_kept)
 {
     struct net net;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
 
     net_init(&net, (struct rig_options){.budget_pages = 200, .strict = _i == 1});
     for (size_t i = 0; i < 6; i++) {

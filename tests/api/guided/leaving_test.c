@@ -12,7 +12,7 @@ START_TEST(an_early_end_that_fails_can_be_tried_again)
         .slot = ADAPTOR_RUN, .call = 1, .status = CAPU_DEVICE_FAILED};
     unsigned char *result;
     unsigned char byte;
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "recompute", .has_faults = true});
@@ -47,7 +47,7 @@ END_TEST
 START_TEST(a_late_persistent_tensor_is_recomputed_at_once)
 {
     enum { BYTES = PAGES(NET_LAYER_PAGES) };
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
@@ -118,7 +118,7 @@ END_TEST
    changes nothing. */
 START_TEST(describing_what_is_persistent_does_not_leave_the_plan)
 {
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "swap"});
@@ -204,7 +204,7 @@ START_TEST(replays_can_read_freed_small_tensors)
 {
     unsigned char *by;
     unsigned char byte;
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
@@ -239,7 +239,7 @@ START_TEST(replays_can_write_freed_pieces)
     unsigned char *by;
     unsigned char *notes;
     unsigned char byte;
-    capu_report report;
+    struct report report;
     struct shift it;
     struct net net;
 
@@ -286,7 +286,7 @@ END_TEST
 START_TEST(small_sources_are_split_after_their_replays)
 {
     unsigned char *by;
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
@@ -320,7 +320,7 @@ START_TEST(tensors_read_after_iterations_are_recomputed_without_the_plan)
 {
     unsigned char *result;
     unsigned char byte;
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i % 2 == 1});
@@ -618,7 +618,7 @@ START_TEST(always_resident_pages_leave_room_for_what_is_owed)
 {
     enum { BYTES = PAGES(NET_LAYER_PAGES), BUDGET = 24 };
     bool is_read = _i / 2 == 1;
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "recompute", .budget_pages = BUDGET});

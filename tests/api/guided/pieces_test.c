@@ -33,7 +33,7 @@ START_TEST(sources_are_not_zeroed_before_their_replays)
     pieces_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
     net_train(&net, "train");
     for (size_t round = 0; round < 3; round++) {
-        capu_report report = net_train(&net, "train");
+        struct report report = net_train(&net, "train");
 
         net_expect_guided(&net, &report, "train");
         net_begin(&net, "train");
@@ -78,7 +78,7 @@ START_TEST(zeros_survive_a_replay_of_the_op_that_wrote_the_tensor)
     for (size_t round = 0; round < 4; round++) {
         unsigned char **pieces = net.activations;
         struct twins twins = {.from = pieces[0], .to = {pieces[1], pieces[2]}};
-        capu_report report;
+        struct report report;
 
         net_begin(&net, "train");
         step_set(&net.rig, pieces[0], PAGES(NET_LAYER_PAGES), net.step);

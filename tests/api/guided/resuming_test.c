@@ -36,7 +36,7 @@ static capu_status extra(struct net *net)
 START_TEST(an_iteration_goes_on_after_a_loss)
 {
     static const char *const planners[] = {"recompute", "hybrid"};
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){

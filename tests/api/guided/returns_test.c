@@ -182,12 +182,12 @@ static void iterate(struct loop *loop)
     RIG_OK(&loop->rig, capu_iteration_end(loop->rig.context));
 }
 
-static capu_report report_of(struct loop *loop)
+static struct report report_of(struct loop *loop)
 {
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
 
     RIG_OK(&loop->rig, capu_synchronize(loop->rig.context));
-    RIG_OK(&loop->rig, capu_report_get(loop->rig.context, &report));
+    report = rig_report(&loop->rig);
     rig_check(&loop->rig);
     return report;
 }
@@ -214,7 +214,7 @@ static uint64_t give_plan(struct loop *loop, const struct plan_text *text, bool 
     return hand_plan_give(&loop->rig, loop->tensors[SUM], text->actions, count, is_placed);
 }
 
-static void expect_plan(const capu_report *report, const struct plan_text *text)
+static void expect_plan(const struct report *report, const struct plan_text *text)
 {
     ck_assert_uint_eq(report->mode, CAPU_MODE_GUIDED);
     ck_assert_msg(report->diverged == 0, "it diverged at op %llu",
@@ -238,7 +238,7 @@ START_TEST(sim_takes_the_predicted_time)
 {
     const struct plan_text *text = &plans[_i / LINKS];
     struct loop loop;
-    capu_report report;
+    struct report report;
     uint64_t ns;
 
     loop_init(&loop,
@@ -275,7 +275,7 @@ START_TEST(every_byte_is_right)
     iterate(&loop);
     give_plan(&loop, text, kind != UNPLACED);
     for (size_t i = 0; i < STEADY; i++) {
-        capu_report report;
+        struct report report;
 
         iterate(&loop);
         report = report_of(&loop);
@@ -303,7 +303,7 @@ START_TEST(plans_may_change_in_between)
     int kind = _i % KINDS;
     struct loop loop;
     unsigned char *large;
-    capu_report report;
+    struct report report;
 
     loop_init(&loop, options_of(kind));
     large = step_tensor(&loop.rig, "large", CAPU_ACTIVATION, BUDGET);

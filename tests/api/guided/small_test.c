@@ -29,7 +29,7 @@ static capu_status tally(capu_stream stream, const void *arguments)
 
 /* One iteration of a net whose first layer also counts into small memory, which is cleared first.
  */
-static capu_report count(struct net *net, unsigned char *counts, size_t bytes)
+static struct report count(struct net *net, unsigned char *counts, size_t bytes)
 {
     struct tally it = {net->activations[1], net->activations[0], counts, bytes};
 
@@ -50,7 +50,7 @@ static capu_report count(struct net *net, unsigned char *counts, size_t bytes)
 /* Three iterations, the last of which follows a plan that replays the counting op. */
 static void count_guided(struct net *net, unsigned char *counts, size_t bytes)
 {
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
 
     for (size_t round = 0; round < 3; round++) {
         report = count(net, counts, bytes);
@@ -145,7 +145,7 @@ START_TEST(replays_skip_updates_after_the_plan_was_left)
 {
     unsigned char *statistic;
     unsigned char byte;
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
@@ -190,7 +190,7 @@ END_TEST
 /* One iteration that allocates a tensor and, late, splits it into pieces without pages of their
    own, one of which is read. With `early` the iteration leaves its plan and overwrites the tensor
    before what was computed from it has been recomputed. */
-static capu_report cut(struct net *net, bool early, bool uploads)
+static struct report cut(struct net *net, bool early, bool uploads)
 {
     unsigned char fresh[RIG_PAGE];
     unsigned char *whole;
@@ -232,7 +232,7 @@ static capu_report cut(struct net *net, bool early, bool uploads)
    iteration leaves the plan and the tensor is recomputed. */
 START_TEST(tensors_that_are_split_later_are_not_dead)
 {
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i % 2 == 1});
@@ -249,7 +249,7 @@ END_TEST
    that address. What was computed from the whole is recomputed before it is overwritten. */
 START_TEST(later_pieces_are_not_mistaken_for_the_whole)
 {
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
@@ -292,7 +292,7 @@ static capu_status mark_first(capu_stream stream, const void *arguments)
 START_TEST(replays_do_not_clear_parts_that_they_do_not_write)
 {
     unsigned char *notes;
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
@@ -348,7 +348,7 @@ static void set_up(struct rig *rig)
    peak evicts nothing. */
 START_TEST(pages_of_the_set_up_serve_tensors_in_passive_mode)
 {
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     unsigned char *tensors[2];
     struct rig rig;
 
@@ -365,7 +365,7 @@ START_TEST(pages_of_the_set_up_serve_tensors_in_passive_mode)
         RIG_OK(&rig, capu_iteration_end(rig.context));
     }
     RIG_OK(&rig, capu_synchronize(rig.context));
-    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    report = rig_report(&rig);
     ck_assert_uint_eq(report.live_peak_bytes, PAGES(24));
     ck_assert_uint_eq(report.evict_count, 0);
     rig_finish(&rig);
@@ -406,7 +406,7 @@ END_TEST
 /* A plan has them, too. */
 START_TEST(pages_of_the_set_up_serve_plans)
 {
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     struct net net;
 
     net_init(&net, (struct rig_options){.budget_pages = (NET_LAYERS + 3) * NET_LAYER_PAGES});
@@ -424,7 +424,7 @@ END_TEST
    live before the first iteration. */
 START_TEST(plans_leave_a_page_for_what_is_small_between_iterations)
 {
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     struct net net;
 
     net_init(&net, (struct rig_options){.budget_pages = 24});

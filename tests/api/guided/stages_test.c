@@ -48,7 +48,7 @@ static void improve(struct net *net, uint64_t gain_ns, uint64_t change_ns)
 
 static void start(struct net *net, struct rig_options options)
 {
-    capu_report report;
+    struct report report;
 
     net_init(net, options);
     report = net_train(net, "train");
@@ -67,7 +67,7 @@ START_TEST(a_better_plan_waits_until_it_pays)
     start(&net, (struct rig_options){0});
     improve(&net, 100, 250);
     for (unsigned i = 1; i <= 4; i++) {
-        capu_report report = net_train(&net, "train");
+        struct report report = net_train(&net, "train");
 
         net_expect_guided(&net, &report, "train");
         ck_assert_uint_eq(report.plan_stage, i < 3 ? 1 : 2);
@@ -84,7 +84,7 @@ START_TEST(places_take_over_at_once)
     struct net net;
     struct label_record *label;
     struct plan_entry *placed;
-    capu_report report;
+    struct report report;
 
     start(&net, (struct rig_options){.places_nothing = true});
     label = label_records_find(&net.rig.context->plans.labels,
@@ -111,7 +111,7 @@ END_TEST
 START_TEST(another_label_lets_a_better_plan_in)
 {
     struct net net;
-    capu_report report;
+    struct report report;
 
     start(&net, (struct rig_options){0});
     improve(&net, 1, UINT64_MAX);
@@ -131,7 +131,7 @@ END_TEST
 START_TEST(a_better_plan_is_forgotten_with_its_tensors)
 {
     struct net net;
-    capu_report report;
+    struct report report;
 
     start(&net, (struct rig_options){0});
     improve(&net, 1, UINT64_MAX);
@@ -157,7 +157,7 @@ START_TEST(a_better_plan_is_forgotten_with_its_tensors)
 END_TEST
 
 /* An iteration on sim, where nothing is computed. */
-static capu_report simulate(struct net *net)
+static struct report simulate(struct net *net)
 {
     net_begin(net, "train");
     net_forward(net, NET_LAYERS);
@@ -166,10 +166,10 @@ static capu_report simulate(struct net *net)
 }
 
 /* Trains without waiting for plans until one is active and none is in the making. */
-static capu_report train_freely(struct net *net)
+static struct report train_freely(struct net *net)
 {
     enum { PATIENCE = 20000 };
-    capu_report report;
+    struct report report;
 
     for (size_t i = 0; i < PATIENCE; i++) {
         report = simulate(net);
@@ -190,8 +190,8 @@ static capu_report train_freely(struct net *net)
 START_TEST(the_last_stage_is_the_plan_that_can_be_waited_for)
 {
     struct net net;
-    capu_report waited;
-    capu_report report;
+    struct report waited;
+    struct report report;
 
     net_init(&net, (struct rig_options){.is_sim = true, .link_bytes_per_s = 1000000000});
     simulate(&net);
@@ -243,7 +243,7 @@ static void run_ahead(struct net *net, uint64_t microseconds)
 START_TEST(a_busy_device_gives_planning_time)
 {
     struct net net;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
 
     net_init(&net, (struct rig_options){0});
     net.rig.context->settings.config.wait_for_plan = 0;
@@ -251,7 +251,7 @@ START_TEST(a_busy_device_gives_planning_time)
     run_ahead(&net, 5 * PLAN_JOB_PATIENCE_NS / 1000);
     run_ahead(&net, 0);
     RIG_OK(&net.rig, capu_synchronize(net.rig.context));
-    RIG_OK(&net.rig, capu_report_get(net.rig.context, &report));
+    report = rig_report(&net.rig);
     ck_assert_uint_eq(report.iteration, 3);
     ck_assert_msg(report.mode == CAPU_MODE_GUIDED || report.planning_ns >= PLAN_JOB_PATIENCE_NS,
                   "mode %u, planning for %ju ns: %s", report.mode, (uintmax_t)report.planning_ns,
@@ -265,7 +265,7 @@ END_TEST
 START_TEST(planning_begins_inside_the_next_iteration)
 {
     struct net net;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     capu_context *context;
 
     net_init(&net, (struct rig_options){0});

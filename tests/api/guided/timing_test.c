@@ -14,7 +14,7 @@ static capu_status nothing(capu_stream stream, const void *arguments)
 }
 
 /* One iteration on sim: ops of the given duration, forward and backward, followed by `more` ops. */
-static capu_report simulate(struct net *net, uint64_t duration_ns, size_t more)
+static struct report simulate(struct net *net, uint64_t duration_ns, size_t more)
 {
     net_begin(net, "train");
     for (size_t i = 0; i <= 2 * NET_LAYERS + more; i++) {
@@ -52,7 +52,7 @@ START_TEST(few_iterations_time_their_ops)
                                         .trace_iteration = TRACED});
     for (unsigned i = 1; i <= LAST; i++) {
         struct adaptor_counts counts;
-        capu_report report;
+        struct report report;
 
         adaptor_count_reset(net.rig.count);
         report = simulate(&net, 1000, 0);
@@ -88,7 +88,7 @@ START_TEST(copies_of_older_contents_do_not_change_the_plan)
     void *late;
     void *small;
     uint64_t evicted = 0;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
 
     rig_init(&rig, &(struct rig_options){.is_sim = true,
                                          .mode = CAPU_MODE_GUIDED,
@@ -106,7 +106,7 @@ START_TEST(copies_of_older_contents_do_not_change_the_plan)
         RIG_OK(&rig, step_touch(&rig, "late", CAPU_WRITE, 1, &late));
         RIG_OK(&rig, capu_iteration_end(rig.context));
         RIG_OK(&rig, capu_synchronize(rig.context));
-        RIG_OK(&rig, capu_report_get(rig.context, &report));
+        report = rig_report(&rig);
         evicted += i > 1 ? report.evicted_bytes : 0;
     }
     ck_assert_uint_gt(evicted, 0);
@@ -121,7 +121,7 @@ END_TEST
 START_TEST(plans_follow_the_times_of_ops)
 {
     struct net net;
-    capu_report report;
+    struct report report;
     uint64_t first;
 
     net_init(&net, (struct rig_options){.is_sim = true});
@@ -152,7 +152,7 @@ END_TEST
 START_TEST(plans_can_be_made_from_untimed_iterations)
 {
     struct net net;
-    capu_report report;
+    struct report report;
 
     net_init(&net, (struct rig_options){.is_sim = true});
     for (size_t i = 0; i < NET_WARM; i++) {

@@ -20,7 +20,7 @@ static struct rig_options options_of(int number)
 
 enum { KINDS = 4 }; /* of options */
 
-static void expect_unplaced(struct net *net, const capu_report *report, const char *label)
+static void expect_unplaced(struct net *net, const struct report *report, const char *label)
 {
     net_expect_guided(net, report, label);
     ck_assert_uint_eq(report->unplaced, 1);
@@ -32,7 +32,7 @@ static void expect_unplaced(struct net *net, const capu_report *report, const ch
 START_TEST(the_smallest_budget_is_guided)
 {
     struct net net;
-    capu_report report;
+    struct report report;
 
     net_init(&net, options_of(_i));
     report = net_train(&net, "train");
@@ -54,7 +54,7 @@ END_TEST
 START_TEST(each_call_is_counted)
 {
     struct adaptor_counts counts;
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.budget_pages = BUDGET, .is_sim = true});
@@ -78,7 +78,7 @@ END_TEST
 START_TEST(plans_with_places_come_first)
 {
     struct net net;
-    capu_report report;
+    struct report report;
 
     net_init(&net, (struct rig_options){0});
     net_train(&net, "train");
@@ -125,7 +125,7 @@ START_TEST(memory_does_not_fall_to_pieces)
 {
     enum { STEPS = 60 };
     struct net net;
-    capu_report report;
+    struct report report;
     size_t pieces = 0;
     size_t tensors = 0;
 
@@ -157,7 +157,7 @@ END_TEST
 START_TEST(stages_have_no_places_either)
 {
     enum { PATIENCE = 1000000 };
-    capu_report report = {0};
+    struct report report = {0};
     struct net net;
 
     net_init(&net, (struct rig_options){.budget_pages = BUDGET});
@@ -182,7 +182,7 @@ START_TEST(an_iteration_may_leave_its_plan)
     net_init(&net, options_of(_i));
     net_train(&net, "train");
     for (size_t kind = 0; kind < 4; kind++) {
-        capu_report report = net_train(&net, "train");
+        struct report report = net_train(&net, "train");
 
         expect_unplaced(&net, &report, "train");
         weights++;
@@ -220,7 +220,7 @@ START_TEST(each_label_has_its_plan)
 
     net_init(&net, options_of(_i));
     for (size_t i = 0; i < 4; i++) {
-        capu_report report = net_train(&net, "train");
+        struct report report = net_train(&net, "train");
 
         if (i > 0) {
             expect_unplaced(&net, &report, "train");

@@ -187,7 +187,7 @@ START_TEST(plans_follow_the_budget)
                 step_expect(&net.rig, net.gradients, PAGES(NET_LAYER_PAGES),
                             (unsigned char)(net.step + 1));
             }
-            capu_report report = net_end(&net);
+            struct report report = net_end(&net);
 
             ck_assert_uint_eq(report.budget_bytes, PAGES(budgets[i]));
             ck_assert_uint_le(report.peak_bytes, report.budget_bytes);
@@ -205,7 +205,7 @@ END_TEST
 /* On sim times are constant: with more memory an iteration takes less time. */
 START_TEST(a_higher_budget_is_used)
 {
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     uint64_t times[2];
     struct net net;
 
@@ -229,7 +229,7 @@ END_TEST
 START_TEST(it_changes_inside_an_iteration)
 {
     struct net net;
-    capu_report report;
+    struct report report;
 
     net_init(&net, (struct rig_options){.strict = _i == 1,
                                         .keep_contents = _i == 2,
@@ -265,7 +265,7 @@ START_TEST(a_plan_is_not_left_inside_an_access)
     struct net net;
     capu_operand operand;
     capu_op op = {.size = sizeof(op), .name = "own", .operands = &operand, .operand_count = 1};
-    capu_report report;
+    struct report report;
 
     net_init(&net, (struct rig_options){0});
     operand = capu_operand_of(net.weights, PAGES(NET_LAYER_PAGES), CAPU_UPDATE);

@@ -29,7 +29,7 @@ START_TEST(little_more_is_taken_than_what_is_stored)
     bool is_mixed = (_i & 1) != 0;
     void *tensors[TENSORS];
     size_t pages = 0;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     uint64_t most = 0;
     struct adaptor_counts counts;
     struct rig rig;
@@ -53,7 +53,7 @@ START_TEST(little_more_is_taken_than_what_is_stored)
         used = host_arena_used_bytes(rig.context->memory.arena);
         most = used > most ? used : most;
     }
-    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    report = rig_report(&rig);
     ck_assert_uint_ge(most, PAGES(pages) / 2);
     ck_assert_uint_le(report.host_bytes, most + most / 5);
     /* The ops have no arguments, so all host memory of the device is for evicted tensors. It may

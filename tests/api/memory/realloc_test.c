@@ -205,7 +205,7 @@ END_TEST
    a size comes up for the first time. */
 START_TEST(plans_survive_batches_of_other_sizes)
 {
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.strict = _i == 1});
@@ -232,7 +232,7 @@ START_TEST(a_tensor_of_the_plan_can_grow)
     bool moves = _i % 2 == 1;
     size_t bytes = moves ? LAYER_BYTES + PAGES(1) + 1 : LAYER_BYTES + 200;
     unsigned char *before;
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.budget_pages = 28, .strict = _i / 4 == 1});
@@ -272,7 +272,7 @@ START_TEST(splitting_between_iterations_keeps_plans)
     const size_t halves[] = {PAGES(NET_LAYER_PAGES / 2), PAGES(NET_LAYER_PAGES / 2)};
     const struct plan_entry *active;
     unsigned char *unused;
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.budget_pages = 28});

@@ -426,7 +426,7 @@ START_TEST(resident_zeros_are_split_inside_an_iteration)
 {
     enum { TENSORS = 100 };
     static unsigned char *tensors[TENSORS];
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     struct rig rig;
 
     rig_init(&rig, &(struct rig_options){0});
@@ -441,7 +441,7 @@ START_TEST(resident_zeros_are_split_inside_an_iteration)
     }
     RIG_OK(&rig, capu_iteration_end(rig.context));
     RIG_OK(&rig, capu_synchronize(rig.context));
-    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    report = rig_report(&rig);
     ck_assert_uint_eq(report.op_count, TENSORS);
     step_expect(&rig, tensors[TENSORS - 1], PAGES(3), 0);
     rig_finish(&rig);

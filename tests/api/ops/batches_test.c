@@ -61,7 +61,7 @@ static void mirror_train(const unsigned char *batch, size_t bytes)
 }
 
 /* An iteration over a batch of so many bytes; checks the weights. */
-static capu_report train(struct net *net, size_t bytes)
+static struct report train(struct net *net, size_t bytes)
 {
     static unsigned char batch[LAYER_BYTES];
     struct rows update = {net->weights, net->gradients, bytes};
@@ -94,7 +94,7 @@ static const char *const planners[] = {"hybrid", "recompute", "swap"};
 START_TEST(a_smaller_last_batch_stays_guided)
 {
     uint64_t replays = 0;
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = planners[_i / 2], .strict = _i % 2 == 1});

@@ -82,7 +82,7 @@ START_TEST(it_is_planned)
 
     net_init(&net, (struct rig_options){.strict = _i == 1, .delay_seed = _i == 2 ? 3 : 0});
     for (size_t i = 0; i < NET_WARM; i++) {
-        capu_report report;
+        struct report report;
 
         net_begin(&net, "train");
         net_forward(&net, NET_LAYERS);

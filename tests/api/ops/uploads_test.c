@@ -31,7 +31,7 @@ static void forward(struct net *net, size_t layers)
 }
 
 /* Reads the layers from the last one down to `last`. */
-static capu_report train(struct net *net, size_t last)
+static struct report train(struct net *net, size_t last)
 {
     net_begin(net, "train");
     forward(net, NET_LAYERS);
@@ -44,7 +44,7 @@ static capu_report train(struct net *net, size_t last)
 }
 
 /* Whether the iteration dropped the tensor and recomputed it. */
-static bool is_recomputed(const capu_report *report, const char *name)
+static bool is_recomputed(const struct report *report, const char *name)
 {
     bool found = false;
 
@@ -56,7 +56,7 @@ static bool is_recomputed(const capu_report *report, const char *name)
 }
 
 /* An op between forward and backward that needs all memory. */
-static capu_report train_with_large_op(struct net *net)
+static struct report train_with_large_op(struct net *net)
 {
     void *operands[NET_LAYERS - 2];
 
@@ -76,7 +76,7 @@ static capu_report train_with_large_op(struct net *net)
 START_TEST(plans_repeat_uploads)
 {
     struct adaptor_counts counts;
-    capu_report report;
+    struct report report;
     struct net net;
 
     /* hybrid drops nothing where ops are slower than copies, as they are on a busy machine. */
@@ -112,7 +112,7 @@ END_TEST
 START_TEST(dropped_inputs_are_recovered)
 {
     static const char *const planners[] = {"recompute", "hybrid", "capuchin"};
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){
@@ -180,7 +180,7 @@ END_TEST
 START_TEST(each_upload_is_repeated_with_its_own_bytes)
 {
     enum { PARTS = 4 };
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
@@ -214,7 +214,7 @@ END_TEST
    then not kept; nothing fails that worked without keeping them, and plans do without. */
 START_TEST(uploads_give_way_to_evicted_tensors)
 {
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "swap",
@@ -266,7 +266,7 @@ END_TEST
 /* Uploads of other sizes in each iteration do not collect memory. */
 START_TEST(uploads_of_many_sizes_share_memory)
 {
-    capu_report report;
+    struct report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.budget_pages = 64});

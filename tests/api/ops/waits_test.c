@@ -44,7 +44,7 @@ static void run_claim(struct rig *rig, struct claim claimed)
 START_TEST(waits_belong_to_no_op)
 {
     struct rig rig;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     const struct record *record;
 
     rig_init(&rig, &(struct rig_options){.mode = _i == 0 ? CAPU_MODE_PASSIVE : CAPU_MODE_OFF,
@@ -56,7 +56,7 @@ START_TEST(waits_belong_to_no_op)
     RIG_OK(&rig, capu_iteration_end(rig.context));
     run_claim(&rig, (struct claim){.waited_ns = 6, .exchange_ns = 6});
     RIG_OK(&rig, capu_synchronize(rig.context));
-    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    report = rig_report(&rig);
     ck_assert_uint_eq(report.waited_ns, HOUR_NS);
     ck_assert_uint_eq(report.exchange_ns, 11);
     ck_assert_uint_eq(report.exchanged_bytes, 2 * EXCHANGED);
@@ -76,7 +76,7 @@ END_TEST
 START_TEST(plans_leave_waits_out)
 {
     struct net net;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
 
     net_init(&net, (struct rig_options){0});
     for (unsigned i = 0; i < NET_WARM; i++) {

@@ -91,10 +91,9 @@ static struct program start(uint64_t budget_bytes, uint64_t page_bytes, const ch
     return program;
 }
 
-static capu_report train(struct program *program)
+static struct report train(struct program *program)
 {
     struct rig *rig = &program->rig;
-    capu_report report = CAPU_REPORT_INIT;
 
     for (size_t round = 0; round < 2; round++) {
         unsigned char *large;
@@ -129,14 +128,13 @@ static capu_report train(struct program *program)
         RIG_OK(rig, capu_iteration_end(rig->context));
     }
     RIG_OK(rig, capu_synchronize(rig->context));
-    RIG_OK(rig, capu_report_get(rig->context, &report));
-    return report;
+    return rig_report(rig);
 }
 
-static capu_report run(uint64_t budget_bytes, uint64_t page_bytes, uint64_t seed)
+static struct report run(uint64_t budget_bytes, uint64_t page_bytes, uint64_t seed)
 {
     struct program program = start(budget_bytes, page_bytes, NULL, seed);
-    capu_report report;
+    struct report report;
 
     program.zeroes = true;
     report = train(&program);
@@ -146,7 +144,7 @@ static capu_report run(uint64_t budget_bytes, uint64_t page_bytes, uint64_t seed
     return report;
 }
 
-static void expect_same(const capu_report *report, const capu_report *wanted)
+static void expect_same(const struct report *report, const struct report *wanted)
 {
     ck_assert_uint_eq(report->floor_page_bytes, wanted->page_bytes);
     ck_assert_uint_eq(report->floor_operands_bytes, wanted->floor_operands_bytes);
@@ -163,9 +161,9 @@ START_TEST(figures_are_those_of_a_run_that_they_describe)
     static const uint64_t budgets[] = {0, 1024 * MIB, 300 * MIB};
 
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        capu_report free_run = run(budgets[seed % 3], 0, seed);
-        capu_report within = run(free_run.live_peak_bytes, 0, seed);
-        capu_report at_floor = run(free_run.floor_bytes, 0, seed);
+        struct report free_run = run(budgets[seed % 3], 0, seed);
+        struct report within = run(free_run.live_peak_bytes, 0, seed);
+        struct report at_floor = run(free_run.floor_bytes, 0, seed);
 
         ck_assert_uint_gt(free_run.page_bytes, within.page_bytes);
         ck_assert_uint_eq(within.page_bytes, 4 * KIB);
@@ -192,7 +190,7 @@ START_TEST(the_trace_has_the_same_peak_and_floor)
     close(file);
     for (uint64_t seed = 1; seed <= 5; seed++) {
         struct program program = start(1024 * MIB, 0, path, seed);
-        capu_report report = train(&program);
+        struct report report = train(&program);
         struct error_text error = {0};
         struct trace trace;
         struct trace_index trace_index;
@@ -216,9 +214,9 @@ END_TEST
 /* A pinned page stays what it is, and so do its figures; the report names a better one. */
 START_TEST(a_better_page_is_named_for_a_pinned_one)
 {
-    capu_report chosen = run(64 * MIB, 0, 1);
-    capu_report pinned = run(64 * MIB, 64 * KIB, 1);
-    capu_report small = run(64 * MIB, 4 * KIB, 1);
+    struct report chosen = run(64 * MIB, 0, 1);
+    struct report pinned = run(64 * MIB, 64 * KIB, 1);
+    struct report small = run(64 * MIB, 4 * KIB, 1);
 
     ck_assert_uint_eq(chosen.page_bytes, 4 * KIB);
     ck_assert_uint_eq(chosen.better_page_bytes, 0);
@@ -260,7 +258,7 @@ START_TEST(slabs_that_hold_nothing_are_not_counted)
     int file = mkstemp(path);
     unsigned char *states[STATES];
     capu_config config = CAPU_CONFIG_INIT;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     struct error_text error = {0};
     struct trace trace;
     struct trace_index trace_index;
@@ -291,7 +289,7 @@ START_TEST(slabs_that_hold_nothing_are_not_counted)
         }
         RIG_OK(&rig, capu_iteration_end(rig.context));
         RIG_OK(&rig, capu_synchronize(rig.context));
-        RIG_OK(&rig, capu_report_get(rig.context, &report));
+        report = rig_report(&rig);
         ck_assert_uint_eq(report.floor_page_bytes, 4 * KIB);
         ck_assert_uint_eq(report.floor_bytes, 59 * 4 * KIB);
         ck_assert_uint_eq(report.floor_slabs_bytes, 0);
@@ -318,7 +316,7 @@ END_TEST
 
 /* A set-up that fills a whole blob before it is split, iterations over its pieces, and an upload of
    another tensor between them. Returns the status of the first call that fails. */
-static capu_status set_up_and_train(uint64_t budget_bytes, capu_report *report)
+static capu_status set_up_and_train(uint64_t budget_bytes, struct report *report)
 {
     enum { PIECE = 100001, BLOB = 6 * PIECE + 3 };
     static unsigned char bytes[BLOB];
@@ -350,7 +348,7 @@ static capu_status set_up_and_train(uint64_t budget_bytes, capu_report *report)
     }
     if (status == CAPU_OK) {
         RIG_OK(&rig, capu_synchronize(rig.context));
-        RIG_OK(&rig, capu_report_get(rig.context, report));
+        *report = rig_report(&rig);
         step_expect(&rig, blob + PIECE, PIECE, 4);
     }
     capu_context_destroy(rig.context);
@@ -358,7 +356,7 @@ static capu_status set_up_and_train(uint64_t budget_bytes, capu_report *report)
 }
 
 /* A set-up with a large op, and then with many small tensors that are freed again. */
-static capu_status set_up_small(uint64_t budget_bytes, capu_report *report)
+static capu_status set_up_small(uint64_t budget_bytes, struct report *report)
 {
     enum { COUNT = 1000, LARGE = 400000 };
     static unsigned char *small[COUNT];
@@ -387,7 +385,7 @@ static capu_status set_up_small(uint64_t budget_bytes, capu_report *report)
         step_bump(&rig, "touch", large, LARGE);
         RIG_OK(&rig, capu_iteration_end(rig.context));
         RIG_OK(&rig, capu_synchronize(rig.context));
-        RIG_OK(&rig, capu_report_get(rig.context, report));
+        *report = rig_report(&rig);
     }
     capu_context_destroy(rig.context);
     return status;
@@ -395,7 +393,7 @@ static capu_status set_up_small(uint64_t budget_bytes, capu_report *report)
 
 START_TEST(the_floor_of_a_program_includes_small_tensors_of_its_set_up)
 {
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     uint64_t floor_bytes;
 
     ck_assert_int_eq(set_up_small(0, &report), CAPU_OK);
@@ -410,8 +408,8 @@ END_TEST
 /* Also without a limit, where pages are larger. */
 START_TEST(the_floor_of_a_program_includes_its_set_up)
 {
-    capu_report free_run = CAPU_REPORT_INIT;
-    capu_report at_floor = CAPU_REPORT_INIT;
+    struct report free_run = {0};
+    struct report at_floor = {0};
 
     ck_assert_int_eq(set_up_and_train(0, &free_run), CAPU_OK);
     ck_assert_uint_gt(free_run.page_bytes, free_run.floor_page_bytes);

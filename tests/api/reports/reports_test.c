@@ -70,16 +70,17 @@ START_TEST(counters_match_values_computed_by_hand)
 {
     struct rig rig;
     struct model model;
-    capu_report report = CAPU_REPORT_INIT;
+    capu_report none = CAPU_REPORT_INIT;
+    struct report report;
 
     rig_init(&rig, &(struct rig_options){.budget_pages = 7, .is_sim = true});
-    STEP_FAILS(&rig, capu_report_get(rig.context, &report), CAPU_NOT_READY, "no iteration");
+    STEP_FAILS(&rig, capu_report_get(rig.context, &none), CAPU_NOT_READY, "no iteration");
     model = prepare(&rig);
     for (size_t i = 0; i < 3; i++) {
         step(&rig, model.w, model.a, model.b);
     }
     RIG_OK(&rig, capu_synchronize(rig.context));
-    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    report = rig_report(&rig);
     ck_assert_uint_eq(report.iteration, 3);
     ck_assert_str_eq(report.label, "train");
     ck_assert_uint_eq(report.mode, CAPU_MODE_PASSIVE);
@@ -140,7 +141,7 @@ START_TEST(the_floor_is_split_into_operands_edges_and_slabs)
     struct rig rig;
     unsigned char *blob;
     unsigned char *small;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
 
     rig_init(&rig, &(struct rig_options){.budget_pages = 20});
     blob = step_malloc(&rig, PAGES(10));
@@ -151,7 +152,7 @@ START_TEST(the_floor_is_split_into_operands_edges_and_slabs)
     step_set(&rig, small, 100, 1);
     RIG_OK(&rig, capu_iteration_end(rig.context));
     RIG_OK(&rig, capu_synchronize(rig.context));
-    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    report = rig_report(&rig);
     ck_assert_uint_eq(report.page_bytes, RIG_PAGE);
     ck_assert_uint_eq(report.floor_operands_bytes, PAGES(5));
     ck_assert_uint_eq(report.floor_edges_bytes, PAGES(2));
@@ -167,7 +168,7 @@ START_TEST(the_json_line_matches_the_struct)
     char path[64];
     struct rig rig;
     struct model model;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     FILE *file;
     json_t *line = NULL;
     json_error_t error;
@@ -182,7 +183,7 @@ START_TEST(the_json_line_matches_the_struct)
     }
     RIG_OK(&rig, capu_synchronize(rig.context));
     RIG_OK(&rig, capu_flush(rig.context));
-    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    report = rig_report(&rig);
     file = fopen(path, "r");
     ck_assert_ptr_nonnull(file);
     for (size_t i = 0; i < 3; i++) {
@@ -193,7 +194,7 @@ START_TEST(the_json_line_matches_the_struct)
     fclose(file);
 #define SAME(name, unit, text) \
     ck_assert_int_eq(json_integer_value(json_object_get(line, #name)), (json_int_t)report.name);
-    CAPU_REPORT_COUNTERS(SAME)
+    REPORT_COUNTERS(SAME)
 #undef SAME
     ck_assert_str_eq(json_string_value(json_object_get(line, "label")), "train");
     ck_assert_str_eq(json_string_value(json_object_get(line, "mode")), "passive");
@@ -560,7 +561,7 @@ START_TEST(hints_that_a_plan_does_not_follow_are_reported)
                  {CAPU_HINT_KEEP, "keep", "the budget has no room for it all the time"},
                  {CAPU_HINT_SWAP, NULL, NULL}};
     char path[64];
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     struct net net;
     json_t *line;
     json_t *eviction;

@@ -82,15 +82,15 @@ static void backward(struct net *net)
 }
 
 /* Ends an iteration and returns its report. Checks that the stalls are in order and sum up. */
-static capu_report end(struct net *net)
+static struct report end(struct net *net)
 {
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     uint64_t sum_ns = 0;
     uint64_t at = 0;
 
     RIG_OK(&net->rig, capu_iteration_end(net->rig.context));
     RIG_OK(&net->rig, capu_synchronize(net->rig.context));
-    RIG_OK(&net->rig, capu_report_get(net->rig.context, &report));
+    report = rig_report(&net->rig);
     rig_check(&net->rig);
     ck_assert_uint_eq(report.timed, 1);
     for (size_t i = 0; i < report.stall_count; i++) {
@@ -118,7 +118,7 @@ static capu_report end(struct net *net)
 }
 
 /* How many stalls belong to replays: after the last op, or before another op. */
-static size_t stalled_replays(const capu_report *report, bool after)
+static size_t stalled_replays(const struct report *report, bool after)
 {
     size_t count = 0;
 
@@ -132,7 +132,7 @@ static size_t stalled_replays(const capu_report *report, bool after)
 START_TEST(passive_stalls_sum_up)
 {
     struct net net;
-    capu_report report;
+    struct report report;
     capu_traffic totals;
 
     net_init(&net, NULL, (uint64_t)_i * LAYER_PAGES);
@@ -203,7 +203,7 @@ START_TEST(guided_stalls_sum_up)
     static const char *const planners[] = {"recompute", "swap", "hybrid", "capuchin"};
     const char *planner = planners[_i % 4];
     struct net net;
-    capu_report report;
+    struct report report;
 
     net_init(&net, planner, (uint64_t)(6 + _i / 4) * LAYER_PAGES);
     for (size_t i = 0; i < 5; i++) {
@@ -224,7 +224,7 @@ END_TEST
 /* Runs one iteration in passive mode, one with a plan that recomputes, and forward once more. */
 static void drop_outputs(struct net *net)
 {
-    capu_report report;
+    struct report report;
 
     net_init(net, "recompute", 8 * LAYER_PAGES);
     for (size_t i = 0; i < 2; i++) {
@@ -242,7 +242,7 @@ static void drop_outputs(struct net *net)
 START_TEST(replays_without_a_plan_are_named)
 {
     struct net net;
-    capu_report report;
+    struct report report;
 
     drop_outputs(&net);
     run(&net, "detour", 0, (capu_operand[]){capu_reads(net.outputs[2]), capu_writes(net.beside)},
@@ -262,7 +262,7 @@ END_TEST
 START_TEST(replays_after_the_last_op_are_named)
 {
     struct net net;
-    capu_report report;
+    struct report report;
 
     drop_outputs(&net);
     for (size_t i = 1; i <= LAYERS; i++) {

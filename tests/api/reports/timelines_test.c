@@ -12,7 +12,7 @@
 enum { ITERATIONS = 14 };
 
 static char path[] = "/tmp/capuchin-timelines-XXXXXX";
-static capu_report reports[ITERATIONS];
+static struct report reports[ITERATIONS];
 static struct view views[ITERATIONS]; /* of the iterations that have one */
 static unsigned view_count;
 
@@ -55,7 +55,7 @@ static void read_views(void)
     fclose(file);
 }
 
-static void compare(const struct view *view, const capu_report *report)
+static void compare(const struct view *view, const struct report *report)
 {
     ck_assert_int_eq(view->source, VIEW_MEASURED);
     ck_assert_uint_eq(view->iteration, report->iteration);
@@ -132,7 +132,7 @@ END_TEST
 START_TEST(iterations_that_are_not_waited_for)
 {
     struct net net;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
 
     net_init(&net, (struct rig_options){.report_path = path,
                                         .timeline = true,
@@ -146,7 +146,7 @@ START_TEST(iterations_that_are_not_waited_for)
     }
     RIG_OK(&net.rig, capu_synchronize(net.rig.context));
     RIG_OK(&net.rig, capu_flush(net.rig.context));
-    RIG_OK(&net.rig, capu_report_get(net.rig.context, &report));
+    report = rig_report(&net.rig);
     read_views();
     ck_assert_uint_eq(view_count, ITERATIONS);
     for (unsigned i = 0; i < view_count; i++) {

@@ -124,7 +124,7 @@ static void train(struct rig *rig, unsigned char *weights, unsigned char *activa
 START_TEST(the_counters_are_those_of_the_report)
 {
     struct rig rig;
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {0};
     unsigned char *weights;
     json_t *line;
     json_t *context;
@@ -138,7 +138,7 @@ START_TEST(the_counters_are_those_of_the_report)
     weights = step_tensor(&rig, "w", CAPU_PARAMETER, 3);
     step_set(&rig, weights, PAGES(3), 1);
     train(&rig, weights, step_tensor(&rig, "a", CAPU_ACTIVATION, 2), 3);
-    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    report = rig_report(&rig);
     line = ask(getpid());
     ck_assert_str_eq(json_string_value(json_object_get(line, "type")), "top");
     ck_assert_uint_eq(number_at(line, "version"), 1);
@@ -160,7 +160,7 @@ START_TEST(the_counters_are_those_of_the_report)
     if (report.name != CAPU_NOT_TIMED) {                            \
         ck_assert_uint_eq(number_at(counters, #name), report.name); \
     }
-    CAPU_REPORT_COUNTERS(CHECK_COUNTER)
+    REPORT_COUNTERS(CHECK_COUNTER)
     json_decref(line);
     rig_finish(&rig);
 }

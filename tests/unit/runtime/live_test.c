@@ -18,17 +18,15 @@ static const struct live_subject subject = {.device = "sim",
                                             .d2h_bytes_per_s = 5,
                                             .h2d_bytes_per_s = 7};
 
-static capu_report report_of(uint64_t iteration)
+static struct report report_of(uint64_t iteration)
 {
-    return (capu_report){.size = sizeof(capu_report),
-                         .version = CAPU_REPORT_VERSION,
-                         .mode = CAPU_MODE_GUIDED,
-                         .label = "train",
-                         .floor_op = "op",
-                         .plan_error = "",
-                         .iteration = iteration,
-                         .time_ns = 10 * iteration,
-                         .stall_ns = CAPU_NOT_TIMED};
+    return (struct report){.mode = CAPU_MODE_GUIDED,
+                           .label = "train",
+                           .floor_op = "op",
+                           .plan_error = "",
+                           .iteration = iteration,
+                           .time_ns = 10 * iteration,
+                           .stall_ns = CAPU_NOT_TIMED};
 }
 
 START_TEST(the_newest_sample_is_read)
@@ -97,7 +95,7 @@ START_TEST(times_are_the_newest_ones)
 
     ck_assert_ptr_nonnull(live);
     for (uint64_t i = 1; i <= LIVE_TIMES + 3; i++) {
-        capu_report report = report_of(i);
+        struct report report = report_of(i);
 
         live_note_report(live, &report);
     }
@@ -116,7 +114,7 @@ START_TEST(stalls_are_the_longest_ones)
     enum { COUNT = sizeof(waits) / sizeof(waits[0]) };
     capu_stall stalls[COUNT];
     struct live *live = live_create(&subject);
-    capu_report report = report_of(7);
+    struct report report = report_of(7);
 
     ck_assert_ptr_nonnull(live);
     for (size_t i = 0; i < COUNT; i++) {
@@ -164,7 +162,7 @@ END_TEST
 static struct live *two_lives(void)
 {
     struct live *first = live_create(&subject);
-    capu_report report = report_of(3);
+    struct report report = report_of(3);
 
     ck_assert_ptr_nonnull(first);
     first->number = 1;

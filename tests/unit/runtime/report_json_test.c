@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *parsed(const capu_report *report)
+static json_t *parsed(const struct report *report)
 {
     char *line = report_json(report, NULL);
     json_error_t error;
@@ -94,7 +94,7 @@ static void check_stall(const json_t *object, const capu_stall *stall)
 }
 
 /* Checks that the line has every field of the struct, with equal values, and nothing else. */
-static void check_report(const capu_report *report)
+static void check_report(const struct report *report)
 {
     static const char *const modes[] = {"", "off", "passive", "guided"};
     json_t *object = parsed(report);
@@ -103,7 +103,7 @@ static void check_report(const capu_report *report)
     size_t keys = 8;
 
     ck_assert_str_eq(text_at(object, "type"), "report");
-    ck_assert_uint_eq(number_at(object, "version"), report->version);
+    ck_assert_uint_eq(number_at(object, "version"), CAPU_REPORT_VERSION);
     ck_assert_str_eq(text_at(object, "mode"), modes[report->mode]);
     ck_assert_str_eq(text_at(object, "label"), report->label);
     ck_assert_str_eq(text_at(object, "floor_op"), report->floor_op);
@@ -112,7 +112,7 @@ static void check_report(const capu_report *report)
 #define CHECK_COUNTER(name, unit, text)      \
     check_time(object, #name, report->name); \
     keys++;
-    CAPU_REPORT_COUNTERS(CHECK_COUNTER)
+    REPORT_COUNTERS(CHECK_COUNTER)
 #undef CHECK_COUNTER
     ck_assert(json_is_array(evictions));
     ck_assert_uint_eq(json_array_size(evictions), report->eviction_count);
@@ -139,24 +139,22 @@ static const capu_stall stalls[] = {{9, "backward", 7, "forward"},
                                     {UINT64_MAX, "", 3, "gemm \"1\""}};
 
 /* A report in which every counter has a different value, from large to small. */
-static capu_report filled(void)
+static struct report filled(void)
 {
-    capu_report report = CAPU_REPORT_INIT;
+    struct report report = {.mode = CAPU_MODE_PASSIVE,
+                            .label = "train",
+                            .floor_op = "attention",
+                            .plan_error = "no plan fits",
+                            .evictions = evictions,
+                            .eviction_count = sizeof(evictions) / sizeof(evictions[0]),
+                            .stalls = stalls,
+                            .stall_count = sizeof(stalls) / sizeof(stalls[0])};
     uint64_t next = INT64_MAX;
 
-    report.version = CAPU_REPORT_VERSION;
-    report.mode = CAPU_MODE_PASSIVE;
-    report.label = "train";
-    report.floor_op = "attention";
-    report.plan_error = "no plan fits";
-    report.evictions = evictions;
-    report.eviction_count = sizeof(evictions) / sizeof(evictions[0]);
-    report.stalls = stalls;
-    report.stall_count = sizeof(stalls) / sizeof(stalls[0]);
 #define FILL_COUNTER(name, unit, text) \
     report.name = next;                \
     next = next / 5 + 1;
-    CAPU_REPORT_COUNTERS(FILL_COUNTER)
+    REPORT_COUNTERS(FILL_COUNTER)
 #undef FILL_COUNTER
     return report;
 }
@@ -165,7 +163,7 @@ static capu_report filled(void)
 START_TEST(what_was_not_timed_is_null)
 {
     capu_eviction eviction = evictions[0];
-    capu_report report = filled();
+    struct report report = filled();
 
     report.timed = 0;
     report.compute_ns = CAPU_NOT_TIMED;
@@ -183,17 +181,13 @@ END_TEST
 
 START_TEST(the_line_equals_the_struct)
 {
-    capu_report report = filled();
+    struct report report = filled();
 
     check_report(&report);
     for (report.mode = CAPU_MODE_OFF; report.mode <= CAPU_MODE_GUIDED; report.mode++) {
         check_report(&report);
     }
-    report = (capu_report){.size = sizeof(report),
-                           .version = CAPU_REPORT_VERSION,
-                           .mode = CAPU_MODE_OFF,
-                           .label = "",
-                           .floor_op = ""};
+    report = (struct report){.mode = CAPU_MODE_OFF, .label = "", .floor_op = ""};
     check_report(&report);
 }
 END_TEST
@@ -212,7 +206,7 @@ static const char *const names[] = {
 START_TEST(any_name_is_read_back_unchanged)
 {
     capu_eviction eviction = evictions[0];
-    capu_report report = filled();
+    struct report report = filled();
 
     eviction.tensor = names[_i];
     eviction.evicted_op = names[_i];
@@ -232,7 +226,7 @@ START_TEST(invalid_utf8_is_replaced_before)
 {
     struct names interned = {0};
     capu_eviction eviction = evictions[0];
-    capu_report report = filled();
+    struct report report = filled();
     json_t *object;
 
     report.label = names_intern(&interned, "a\xff\"z\xc0\xaf");
@@ -255,7 +249,7 @@ END_TEST
 START_TEST(no_line_is_better_than_a_broken_one)
 {
     capu_eviction eviction = evictions[0];
-    capu_report report = filled();
+    struct report report = filled();
 
     report.label = "\xff";
     ck_assert_ptr_null(report_json(&report, NULL));
@@ -281,7 +275,7 @@ static void *allocate(size_t bytes)
 /* Whichever allocation fails, the result is the complete line or none. */
 START_TEST(no_line_lacks_a_field)
 {
-    capu_report report = filled();
+    struct report report = filled();
     bool has_passed = false;
     char *expected;
 

@@ -191,7 +191,7 @@ static void run(const struct trace_index *trace_index, struct driver_options *op
     char plan_path[] = "/tmp/capuchin-plan-XXXXXX";
     struct error_text error = {""};
     struct driver *driver = NULL;
-    capu_report reports[ITERATIONS];
+    struct report reports[ITERATIONS];
     struct plan plan;
     struct view planned;
     struct view measured;
