@@ -120,11 +120,8 @@ static void note(const capu_report *report, struct series *series, struct outcom
     series->evicted[at] = (double)report->evicted_bytes;
     series->prefetched[at] = (double)report->prefetched_bytes;
     outcome->live_peak_bytes = report->live_peak_bytes;
-    outcome->map_count += report->map_count + report->unmap_count;
-    outcome->evict_count += report->evict_count;
-    if (report->host_bytes > outcome->host_bytes) {
-        outcome->host_bytes = report->host_bytes;
-    }
+    outcome->map_count += report->map_count;
+    outcome->evict_count += report->eviction_count;
 }
 
 static void start_again(struct series *series, struct outcome *outcome)
@@ -177,6 +174,7 @@ static capu_status train(struct gpt *gpt, capu_context *context, const struct se
     }
     outcome->steady = (unsigned)series->count;
     outcome->is_steady = series->count == settings->judge.steps;
+    capu_memory_usage(context, NULL, NULL, &outcome->host_bytes);
     outcome->grown_bytes = (int64_t)before - (int64_t)free_memory();
     return CAPU_OK;
 }

@@ -87,7 +87,7 @@ static void describe_steady(const struct outcome *planned, struct claim *claim)
 
 struct claim judge_calls(const struct outcome *planned)
 {
-    struct claim claim = {.name = "map and unmap calls in steady iterations",
+    struct claim claim = {.name = "calls that map memory in steady iterations",
                           .value = (double)planned->map_count,
                           .limit = 0.0,
                           .unit = "calls",

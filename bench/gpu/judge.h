@@ -32,9 +32,9 @@ struct outcome {
     double evicted_bytes;
     double prefetched_bytes;
     uint64_t live_peak_bytes;
-    uint64_t map_count;   /* sum, of mapping and unmapping */
+    uint64_t map_count;   /* sum */
     uint64_t evict_count; /* sum */
-    uint64_t host_bytes;  /* the maximum of pinned memory */
+    uint64_t host_bytes;  /* of pinned memory, which is never given back */
     int64_t grown_bytes;  /* of device memory, from the first counted iteration to the last */
     int64_t used_bytes;   /* the maximum, if sampled */
     uint64_t samples;     /* how often; 0: never, or the driver did not say */

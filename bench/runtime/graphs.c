@@ -189,7 +189,7 @@ static struct counts measure(struct net *net, const struct way *way)
         BENCH_OK(net->context, capu_synchronize(net->context));
         BENCH_OK(net->context, capu_report_get(net->context, &report));
         if (report.timed != 0 || report.mode != CAPU_MODE_GUIDED || report.install_ns != 0 ||
-            report.prefetch_count == 0) {
+            report.prefetched_bytes == 0) {
             continue;
         }
         for (int kind = 0; kind < KINDS; kind++) {

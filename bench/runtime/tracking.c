@@ -130,7 +130,8 @@ static void expect_guided(const struct loop *loop)
     capu_report report = CAPU_REPORT_INIT;
 
     BENCH_OK(loop->context, capu_report_get(loop->context, &report));
-    bench_expect(report.mode == CAPU_MODE_GUIDED && report.diverged == 0 && report.evict_count == 0,
+    bench_expect(report.mode == CAPU_MODE_GUIDED && report.diverged == 0 &&
+                     report.eviction_count == 0,
                  "an iteration was not under a plan with nothing to do");
 }
 

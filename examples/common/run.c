@@ -22,7 +22,6 @@
 struct footprint {
     uint64_t live_peak_bytes;
     uint64_t floor_bytes;
-    uint64_t next_floor_bytes;
     char floor_op[128];
 };
 
@@ -117,7 +116,6 @@ static capu_status read_footprint(capu_context *context, struct footprint *footp
     TRY(capu_report_get(context, &report));
     footprint->live_peak_bytes = report.live_peak_bytes;
     footprint->floor_bytes = report.floor_bytes;
-    footprint->next_floor_bytes = report.next_floor_bytes;
     snprintf(footprint->floor_op, sizeof(footprint->floor_op), "%s", report.floor_op);
     return CAPU_OK;
 }
@@ -173,7 +171,6 @@ static bool is_feasible(const struct run *run, const struct footprint *footprint
 {
     char budget[RUN_SIZE_TEXT];
     char floor[RUN_SIZE_TEXT];
-    char next[RUN_SIZE_TEXT];
 
     if (run->options->mode == CAPU_MODE_OFF && run->budget_bytes < footprint->live_peak_bytes) {
         fprintf(stderr, "%s: a budget of %s is below the %s that this run needs with --mode off\n",
@@ -195,10 +192,10 @@ static bool is_feasible(const struct run *run, const struct footprint *footprint
     }
     fprintf(stderr,
             "%s: a budget of %s (%" PRIu64 " bytes) is below the floor of %s (%" PRIu64
-            " bytes), set by the op %s; without that op the floor would be %s\n",
+            " bytes), set by the op %s\n",
             program_invocation_short_name, run_size_text(run->budget_bytes, budget),
             run->budget_bytes, run_size_text(footprint->floor_bytes, floor), footprint->floor_bytes,
-            footprint->floor_op, run_size_text(footprint->next_floor_bytes, next));
+            footprint->floor_op);
     return false;
 }
 
@@ -324,7 +321,7 @@ capu_status run_print_report(struct run *run)
         return CAPU_OK; /* the mode off keeps no records */
     }
     TRY(status);
-    return report.evict_count > 0 ? capu_report_print(&report, stdout) : CAPU_OK;
+    return report.eviction_count > 0 ? capu_report_print(&report, stdout) : CAPU_OK;
 }
 
 static void print_peak(const struct run *run)

@@ -99,8 +99,9 @@ CAPU_API capu_status capu_graph_end(capu_graph *graph);
 
 /*
  * Runs the captured iteration again: one launch on the compute stream. It counts as an iteration
- * and has a report, in which `graph` is 1, `timed` is 0, and the evictions are those of the
- * capture. Waits as capu_iteration_begin does, so the host is never more than two iterations ahead.
+ * and has a report, in which `timed` is 0 and the evictions are those of the capture; in the report
+ * file `graph` is 1. Waits as capu_iteration_begin does, so the host is never more than two
+ * iterations ahead.
  *
  * What was captured is repeated as it is: the same addresses, and the arguments that run functions
  * had then. New inputs are uploaded before: with capu_upload into tensors that outlive iterations,

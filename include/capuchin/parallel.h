@@ -26,8 +26,8 @@
  *
  * Headers. Before a collective exchanges data, the ranks exchange a header: serial number, kind,
  * type, bytes, name, status. Until all headers are there, the op waits for others; that time is
- * capu_report.waited_ns, and neither compute nor stall. The rest is capu_report.exchange_ns.
- * Headers that differ end the collective on all ranks, with the names of both.
+ * capu_report.waited_ns, and neither compute nor stall. The rest is exchange_ns in the
+ * report file. Headers that differ end the collective on all ranks, with the names of both.
  *
  * Failures. A collective that fails in flight makes later calls of the context return OP_FAILED,
  * and capu_last_error and capu_parallel_error name the collective and the rank. Then the group

@@ -3,9 +3,9 @@
  *
  * A report describes a finished iteration. In guided mode under a steady plan, the ops of most
  * iterations are not timed (the setting sample_every): then `timed` is 0, and compute_ns, stall_ns,
- * recompute_ns and the waits of evictions are CAPU_NOT_TIMED. The same counters appear in the
- * struct, in the JSON line of the report file and in the printed table. docs/report.md explains how
- * to read them.
+ * recompute_ns and the waits of evictions are CAPU_NOT_TIMED. The struct and the printed table have
+ * the counters below. The JSON line of the report file has them, too, and more. docs/report.md
+ * lists all, and explains how to read them.
  */
 #ifndef CAPU_INCLUDE_REPORT_H
 #define CAPU_INCLUDE_REPORT_H
@@ -24,77 +24,33 @@ extern "C" {
 #define CAPU_REPORT_VERSION 1
 
 /*
- * X(name, unit, text). One list generates the struct's fields, the JSON keys and the table's lines.
- * New counters are only ever appended. Times are device time unless the text says host.
+ * X(name, unit, text). One list generates the struct's fields and the table's lines. New counters
+ * are only ever appended. Times are device time unless the text says host.
  */
-#define CAPU_REPORT_COUNTERS(X)                                                                 \
-    X(iteration, count, "iteration, counted from 1")                                            \
-    X(op_count, count, "ops")                                                                   \
-    X(access_count, count, "tensor accesses")                                                   \
-    X(time_ns, ns, "from the iteration's first work to its last, on the device")                \
-    X(compute_ns, ns, "sum of the ops' own times")                                              \
-    X(stall_ns, ns, "compute waited for memory: for room, or for tensors to be copied back")    \
-    X(host_wait_ns, ns, "host time: the calling thread waited for an eviction to free memory")  \
-    X(budget_bytes, bytes, "the limit")                                                         \
-    X(peak_bytes, bytes,                                                                        \
-      "most device memory held at once: pages in use, always-resident included")                \
-    X(fixed_bytes, bytes, "always-resident part of it: slabs and edge pages, at the end")       \
-    X(live_peak_bytes, bytes,                                                                   \
-      "what an unlimited run needs: live tensors in whole pages, slabs and edge pages")         \
-    X(floor_bytes, bytes, "the smallest budget this iteration can run in")                      \
-    X(next_floor_bytes, bytes,                                                                  \
-      "the floor without the op that sets it: what splitting it can give")                      \
-    X(host_bytes, bytes, "host memory taken for evicted tensors")                               \
-    X(evicted_bytes, bytes, "copied out to host memory")                                        \
-    X(prefetched_bytes, bytes, "copied back to the device")                                     \
-    X(dropped_bytes, bytes,                                                                     \
-      "evicted without a copy: a valid host copy existed, or there were no contents")           \
-    X(evict_count, count, "evictions, with and without a copy")                                 \
-    X(prefetch_count, count, "tensors copied back")                                             \
-    X(recompute_ns, ns, "time of replays")                                                      \
-    X(map_count, count, "calls that mapped memory")                                             \
-    X(unmap_count, count, "calls that unmapped memory")                                         \
-    X(replay_count, count, "ops run again to recompute what was dropped")                       \
-    X(predicted_ns, ns, "how long the planner says an iteration takes; 0: no plan")             \
-    X(install_ns, ns, "host time: waiting and mapping to install a plan before the iteration")  \
-    X(diverged, count, "1: the iteration left its plan and continued in passive mode")          \
-    X(diverged_at, count, "the op that differed from the plan, counted from 0")                 \
-    X(timed, count, "1: each op was timed; 0: compute_ns, stall_ns, recompute_ns are unknown")  \
-    X(guided_mode, count, "1: the context is in guided mode, with or without a plan")           \
-    X(plan_bytes, bytes, "host memory of the plans that are kept")                              \
-    X(retry_in, count, "iterations left of a pause of guided mode under this label; 0: none")   \
-    X(page_bytes, bytes, "the page size")                                                       \
-    X(floor_page_bytes, bytes,                                                                  \
-      "the page size for which live_peak_bytes and the floor are computed")                     \
-    X(floor_operands_bytes, bytes, "part of the floor: the operands of the op that sets it")    \
-    X(floor_edges_bytes, bytes, "part of the floor: edge pages, which split tensors share")     \
-    X(floor_slabs_bytes, bytes, "part of the floor: slabs, which hold small tensors")           \
-    X(better_page_bytes, bytes,                                                                 \
-      "a page size with a floor that is lower by a twentieth or more; 0: none is known")        \
-    X(better_floor_bytes, bytes, "the floor with that page size; 0: none is known")             \
-    X(unplaced, count,                                                                          \
-      "1: a plan without places for tensors: the iteration maps and unmaps memory")             \
-    X(guided_floor_bytes, bytes,                                                                \
-      "the smallest budget known to have a plan with places; 0: not planned for yet")           \
-    X(plan_stage, count, "which of the plans for such iterations was active, from 1; 0: none")  \
-    X(planning_ns, ns, "host time: a plan had been in the making for so long; 0: none was")     \
-    X(effort, count, "how long planners may search, a capu_effort; 0: not in guided mode")      \
-    X(waited_ns, ns,                                                                            \
-      "ops waited for others, as they said; in time_ns, not in compute_ns or stall_ns")         \
-    X(exchange_ns, ns, "ops exchanged data with others, as they said; in compute_ns")           \
-    X(exchanged_bytes, bytes, "of tensors, that ops exchanged with others, as they said")       \
-    X(rank, count, "of the process among rank_count processes, from 0")                         \
-    X(rank_count, count, "processes that train together; 0: there are no others")               \
-    X(plan_d2h_bytes_per_s, bytes, "rate of copies out that the plan was made for; 0: no plan") \
-    X(plan_h2d_bytes_per_s, bytes, "rate of copies back that the plan was made for")            \
-    X(seen_d2h_bytes_per_s, bytes, "rate that timed copies out had; 0: none was timed")         \
-    X(seen_h2d_bytes_per_s, bytes, "rate that timed copies back had; 0: none was timed")        \
-    X(graph, count, "1: the iteration was launched as a graph")                                 \
-    X(hints_ignored, count, "evictions by a plan against the hint of the tensor")               \
-    X(slab_bytes, bytes, "pages of slabs that hold anything, at the end")                       \
-    X(slab_used_bytes, bytes, "what small tensors take of them")                                \
-    X(program_floor_bytes, bytes,                                                               \
-      "the smallest budget for the program so far, with its ops outside iterations")
+#define CAPU_REPORT_COUNTERS(X)                                                                \
+    X(iteration, count, "iteration, counted from 1")                                           \
+    X(time_ns, ns, "from the iteration's first work to its last, on the device")               \
+    X(compute_ns, ns, "sum of the ops' own times")                                             \
+    X(stall_ns, ns, "compute waited for memory: for room, or for tensors to be copied back")   \
+    X(recompute_ns, ns, "time of replays")                                                     \
+    X(waited_ns, ns,                                                                           \
+      "ops waited for others, as they said; in time_ns, not in compute_ns or stall_ns")        \
+    X(install_ns, ns, "host time: waiting and mapping to install a plan before the iteration") \
+    X(predicted_ns, ns, "how long the planner says an iteration takes; 0: no plan")            \
+    X(timed, count, "1: each op was timed; 0: compute_ns, stall_ns, recompute_ns are unknown") \
+    X(diverged, count, "1: the iteration left its plan and continued in passive mode")         \
+    X(unplaced, count,                                                                         \
+      "1: a plan without places for tensors: the iteration maps and unmaps memory")            \
+    X(budget_bytes, bytes, "the limit")                                                        \
+    X(peak_bytes, bytes,                                                                       \
+      "most device memory held at once: pages in use, always-resident included")               \
+    X(live_peak_bytes, bytes,                                                                  \
+      "what an unlimited run needs: live tensors in whole pages, slabs and edge pages")        \
+    X(floor_bytes, bytes, "the smallest budget this iteration can run in")                     \
+    X(evicted_bytes, bytes, "copied out to host memory")                                       \
+    X(prefetched_bytes, bytes, "copied back to the device")                                    \
+    X(replay_count, count, "ops run again to recompute what was dropped")                      \
+    X(map_count, count, "calls that mapped memory; steady iterations under other plans have none")
 
 /* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX

@@ -5,7 +5,7 @@
  * the context has copied; capu_memory_usage and capu_memory_print show who holds memory right now.
  * Printing sorts a copy by cost and cuts the list: a large network evicts thousands of tensors, and
  * the few that cost most are what a person looks for. The JSON line (report_json.c) has them all,
- * in order.
+ * in order, and more counters than the public struct.
  */
 #include "base/printable.h"
 #include "base/size_text.h"
@@ -212,24 +212,6 @@ static capu_status print_stalls(const capu_report *report, FILE *file)
     return CAPU_OK;
 }
 
-/* Which plan was active, and whether one was in the making. */
-static void print_plan(const capu_report *report, FILE *file)
-{
-    if (report->guided_mode == 0) {
-        return;
-    }
-    fprintf(file, "  %-20s %14s  ", "plan", "");
-    if (report->plan_stage > 0) {
-        fprintf(file, "stage %" PRIu64 " was active", report->plan_stage);
-    } else {
-        fprintf(file, "none");
-    }
-    if (report->planning_ns > 0) {
-        fprintf(file, "; planning, %.2f s so far", (double)report->planning_ns / 1e9);
-    }
-    fprintf(file, "\n");
-}
-
 static void print_text(FILE *file, const char *field, const char *text)
 {
     fprintf(file, "  %-20s %14s  ", field, "");
@@ -259,7 +241,6 @@ capu_status capu_report_print(const capu_report *report, FILE *file)
     CAPU_REPORT_COUNTERS(PRINT_COUNTER)
 #undef PRINT_COUNTER
     print_text(file, "floor_op", own.floor_op);
-    print_plan(&own, file);
     if (own.plan_error != NULL && own.plan_error[0] != '\0') {
         print_text(file, "plan_error", own.plan_error);
     }

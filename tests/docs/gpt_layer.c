@@ -232,7 +232,7 @@ int main(void)
     check(capu_report_get(context, &report));
     capu_context_destroy(context);
     free(tokens);
-    if (report.peak_bytes > report.budget_bytes || report.evict_count == 0) {
+    if (report.peak_bytes > report.budget_bytes || report.eviction_count == 0) {
         fprintf(stderr, "budget exceeded, or nothing was evicted\n");
         return 1;
     }

@@ -1,7 +1,8 @@
 /*
  * The numbered statements of docs/porting.md, one function each, on the host device. Prints the
- * number of each one that holds; porting.sh compares them with the document. With the argument
- * "touch" it reads evicted memory instead, which ends it.
+ * number of each one that holds; porting.sh compares them with the document, and says in
+ * CAPUCHIN_REPORT where the report file is. With the argument "touch" it reads evicted memory
+ * instead, which ends it.
  */
 #include <capuchin/launcher.h>
 
@@ -171,6 +172,23 @@ static capu_report report(void)
     OK(capu_synchronize(context));
     OK(capu_report_get(context, &report));
     return report;
+}
+
+/* What follows `key` in the first line of the report file. */
+static uint64_t reported(const char *key)
+{
+    char line[8192] = "";
+    const char *at;
+    FILE *file;
+
+    OK(capu_synchronize(context));
+    OK(capu_flush(context));
+    file = fopen(getenv("CAPUCHIN_REPORT"), "r");
+    HOLDS(file != NULL && fgets(line, sizeof(line), file) != NULL);
+    fclose(file);
+    at = strstr(line, key);
+    HOLDS(at != NULL);
+    return strtoull(at + strlen(key), NULL, 10);
 }
 
 static uint64_t fixed_bytes(const void *address)
@@ -367,7 +385,7 @@ static uint64_t fixed_in_order(bool in_turn)
         at += bytes;
     }
     OK(capu_iteration_end(context));
-    return report().floor_edges_bytes;
+    return reported("\"floor_edges_bytes\":");
 }
 
 static void small_tensors_share_pages(void)
@@ -386,7 +404,7 @@ static void reports_say_what_is_fixed(void)
     OK(capu_iteration_begin(context, NULL));
     OK(capu_split(context, blob, PAGE + PAGE / 2));
     OK(capu_iteration_end(context));
-    HOLDS(report().fixed_bytes == 2 * PAGE);
+    HOLDS(reported("\"fixed_bytes\":") == 2 * PAGE);
 }
 
 static void lists_split_and_tensors_are_visited(void)
@@ -440,7 +458,7 @@ static void the_floor_is_that_of_one_op(void)
 
     OK(optimise(16 << 20, PIECES, &report));
     floor_bytes = report.floor_bytes;
-    HOLDS(floor_bytes == 4 * BYTES + report.fixed_bytes);
+    HOLDS(floor_bytes == 4 * BYTES);
     HOLDS(strcmp(report.floor_op, "update") == 0);
     OK(optimise(floor_bytes, PIECES, &report));
     HOLDS(optimise(floor_bytes - PAGE, PIECES, &report) == CAPU_OVER_BUDGET);
@@ -453,8 +471,8 @@ static void one_update_of_all_is_the_floor(void)
 
     OK(optimise(16 << 20, 1, &together));
     OK(optimise(16 << 20, PIECES, &apart));
-    HOLDS(together.floor_bytes == 4 * PIECES * BYTES + together.fixed_bytes);
-    HOLDS(apart.floor_bytes == 4 * BYTES + apart.fixed_bytes);
+    HOLDS(together.floor_bytes == 4 * PIECES * BYTES);
+    HOLDS(apart.floor_bytes == 4 * BYTES);
 }
 
 static void zeros_take_no_memory(void)

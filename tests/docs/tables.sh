@@ -1,7 +1,7 @@
 #!/bin/bash
 # tables.sh ROOT: compares the tables of the documents with the source. docs/errors.md must have exactly
 # the codes of capuchin/status.h, docs/configuration.md the fields of capu_config and the settings that
-# runtime/context/config.c knows, docs/report.md the counters of capuchin/report.h and the fields of capu_stall,
+# runtime/context/config.c knows, docs/report.md the counters of both report.h and the fields of capu_stall,
 # and docs/models.md the machines of models/machines.jsonl. Prints and fails on any difference.
 set -u
 cd "$1" || exit 2
@@ -37,7 +37,7 @@ same "configuration.md, fields" \
 
 same "report.md" \
     "$(sed -nE 's/^\| `([a-z0-9_]+)` \| (count|ns|bytes) \|.*/\1 \2/p' docs/report.md)" \
-    "$(grep -oE '^ *X\([a-z0-9_]+, (count|ns|bytes)' include/capuchin/report.h |
+    "$(grep -ohE '^ *X\([a-z0-9_]+, (count|ns|bytes)' include/capuchin/report.h policy/format/report.h |
         sed -E 's/^ *X\(([a-z0-9_]+), /\1 /')"
 
 same "report.md, stalls" \

@@ -240,7 +240,7 @@ START_TEST(the_program_is_guided)
     ck_assert_msg(report.mode == CAPU_MODE_GUIDED, "%s",
                   planning_error(&rig.context->plans, "train"));
     ck_assert(report.diverged == 0 || _i == 1);
-    ck_assert_uint_gt(report.prefetch_count, 0);
+    ck_assert_uint_gt(report.prefetched_bytes, 0);
     ck_assert_uint_eq(report.unplaced, _i);
     rig_finish(&rig);
 }

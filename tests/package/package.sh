@@ -37,8 +37,8 @@ if grep -rlF -e "$source" -e "$work/first" "$prefix" --include='*.cmake' --inclu
     echo "the files above name the tree they came from"
     exit 1
 fi
-without=()
-[ -e "$build/lib/libcapuchin-mpi.so" ] || without=(-x parallel.h)
+without=(-x private.h)
+[ -e "$build/lib/libcapuchin-mpi.so" ] || without+=(-x parallel.h)
 if diff -r "${without[@]}" "$source/include/capuchin" "$prefix/include/capuchin"; then :; else
     echo "installed headers differ"
     exit 1

@@ -40,7 +40,7 @@ struct totals {
     uint64_t changes;  /* guided iterations after one of the other kind */
     uint64_t diverged;
     uint64_t replays;
-    uint64_t swaps;
+    uint64_t back_bytes;
     uint64_t refused;  /* calls repeated after a fault */
     uint64_t lost;     /* programs ended by a fault or by a lack of host memory */
     uint64_t starved;  /* calls that failed for lack of host memory */
@@ -173,7 +173,7 @@ static void add_report(struct program *program, bool has_changed, struct totals 
     totals->changes += report.mode == CAPU_MODE_GUIDED && report.diverged == 0 && has_changed;
     totals->diverged += report.diverged;
     totals->replays += report.replay_count;
-    totals->swaps += report.prefetch_count;
+    totals->back_bytes += report.prefetched_bytes;
 }
 
 static void run_program(uint64_t seed, struct rig_options options, void *user)
@@ -256,18 +256,18 @@ static void run_programs(const struct rig_options *options, uint64_t share, stru
     random_programs(options, share, run_program, totals);
     printf("%llu guided iterations, %llu of them without places, %llu after the other kind, %llu "
            "that left their plan, "
-           "%llu replays, %llu tensors brought back, %llu calls repeated, "
+           "%llu replays, %llu bytes brought back, %llu calls repeated, "
            "%llu calls without host memory, %llu calls without contents, "
            "%llu programs ended early, %llu calls between iterations during copies\n",
            (unsigned long long)totals->guided, (unsigned long long)totals->unplaced,
            (unsigned long long)totals->changes, (unsigned long long)totals->diverged,
-           (unsigned long long)totals->replays, (unsigned long long)totals->swaps,
+           (unsigned long long)totals->replays, (unsigned long long)totals->back_bytes,
            (unsigned long long)totals->refused, (unsigned long long)totals->starved,
            (unsigned long long)totals->given_up, (unsigned long long)totals->lost,
            (unsigned long long)totals->pending);
     ck_assert_uint_gt(totals->guided, 0);
     ck_assert(totals->changes > 0 || totals->starved > 0 || totals->mixed < ENOUGH_FOR_CHANGES);
-    ck_assert_uint_gt(totals->swaps, 0);
+    ck_assert_uint_gt(totals->back_bytes, 0);
 }
 
 START_TEST(without_faults)

@@ -280,40 +280,6 @@ START_TEST(names_in_the_table_are_escaped)
 }
 END_TEST
 
-/* In guided mode the table says which plan was active and how long planning has taken. */
-START_TEST(the_table_says_how_planning_stands)
-{
-    static const struct {
-        uint64_t guided_mode;
-        uint64_t plan_stage;
-        uint64_t planning_ns;
-        const char *text; /* NULL: there is no such line */
-    } cases[] = {{0, 0, 0, NULL},
-                 {1, 0, 0, "  none\n"},
-                 {1, 0, 1230000000, "  none; planning, 1.23 s so far\n"},
-                 {1, 2, 4560000000, "  stage 2 was active; planning, 4.56 s so far\n"},
-                 {1, 3, 0, "  stage 3 was active\n"}};
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        capu_report report = CAPU_REPORT_INIT;
-        char *text = NULL;
-        size_t bytes = 0;
-        FILE *file = open_memstream(&text, &bytes);
-        const char *line;
-
-        report.guided_mode = cases[i].guided_mode;
-        report.plan_stage = cases[i].plan_stage;
-        report.planning_ns = cases[i].planning_ns;
-        ck_assert_int_eq(capu_report_print(&report, file), CAPU_OK);
-        fclose(file);
-        line = strstr(text, "\n  plan  ");
-        ck_assert((line != NULL) == (cases[i].text != NULL));
-        ck_assert(line == NULL || strstr(line, cases[i].text) != NULL);
-        free(text);
-    }
-}
-END_TEST
-
 START_TEST(mode_off_without_files_keeps_no_records)
 {
     struct rig rig;
@@ -610,7 +576,6 @@ int main(void)
     tcase_add_test(cases, the_floor_is_split_into_operands_edges_and_slabs);
     tcase_add_test(cases, the_json_line_matches_the_struct);
     tcase_add_test(cases, the_table_names_every_counter);
-    tcase_add_test(cases, the_table_says_how_planning_stands);
     tcase_add_test(cases, names_in_the_table_are_escaped);
     tcase_add_test(cases, mode_off_without_files_keeps_no_records);
     tcase_add_test(cases, the_trace_is_valid_and_has_the_same_peak);
