@@ -9,6 +9,7 @@
  */
 #include "bench/policy/lp_bound.h"
 
+#include "policy/baselines/baselines.h"
 #include "policy/bound/bound.h"
 #include "policy/format/trace.h"
 #include "policy/model/timeline.h"
@@ -59,6 +60,7 @@ static bool print_budget(const struct trace_index *trace_index, unsigned percent
     const struct trace *trace = trace_index->trace;
     uint64_t budget = (uint64_t)((double)trace_index->peak_bytes * percent / 100.0);
     uint64_t bound_ns = bound_iteration(trace_index, &trace->machine, budget);
+    const struct planner *planner;
     uint64_t hybrid_ns;
     struct lp_result lp;
     char solved[32] = "-";
@@ -79,7 +81,7 @@ static bool print_budget(const struct trace_index *trace_index, unsigned percent
            percent_over(trace, bound_ns), solved, percent_over(trace, hybrid_ns), lp.rows,
            lp.columns);
     fflush(stdout);
-    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+    for (size_t i = 0; (planner = baselines_planner_at(i)) != NULL; i++) {
         uint64_t ns = planner == planners ? hybrid_ns : plan_ns(planner, trace_index, budget);
 
         if (ns < bound_ns || ns < lp.ns) {

@@ -9,6 +9,7 @@
  * in its authors' profiles. The execution model validates and times every plan.
  */
 #include "models/largest.h"
+#include "policy/baselines/baselines.h"
 #include "policy/baselines/training_passes.h"
 #include "policy/model/timeline.h"
 #include "policy/search/planner.h"
@@ -127,7 +128,7 @@ static bool print_batches(const struct settings *settings, const struct publishe
     printf(row->vdnn != 0 ? "%u" : "-", row->vdnn);
     printf(" | %u | %u | %" PRIu64 " |", row->openai, row->capuchin, plain);
     for (size_t i = 0; i < COMPARED; i++) {
-        request.planner = planner_find(compared[i]);
+        request.planner = baselines_find(compared[i]);
         request.slack = SLACK;
         for (size_t limit = 0; limit < LIMITS; limit++) {
             request.overhead = limits[limit];
@@ -247,7 +248,8 @@ static capu_status time_mechanism(const struct mechanism *row, const struct sett
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     if (starts != NULL) {
-        status = planner_run_program(planner_find(row->planner), &request, &plan, &program, error);
+        status =
+            planner_run_program(baselines_find(row->planner), &request, &plan, &program, error);
     }
     if (status == CAPU_OK) {
         status = row->is_coupled ? timeline_of_coupled(timeline, &program, NULL, starts, error)

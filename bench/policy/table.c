@@ -14,6 +14,7 @@
  * and the largest, and the mean of the seconds.
  */
 #include "models/zoo.h"
+#include "policy/baselines/baselines.h"
 #include "policy/bound/bound.h"
 #include "policy/format/trace.h"
 #include "policy/model/timeline.h"
@@ -216,6 +217,7 @@ static bool print_trace(struct trace *trace, const struct settings *settings)
 {
     struct error_text error = {""};
     struct trace_index trace_index = {0};
+    const struct planner *planner;
     bool is_fine = true;
 
     if (trace_index_init(&trace_index, trace, settings->page_bytes > 0 ? settings->page_bytes : 1,
@@ -224,7 +226,7 @@ static bool print_trace(struct trace *trace, const struct settings *settings)
         trace_finish(trace);
         return false;
     }
-    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+    for (size_t i = 0; (planner = baselines_planner_at(i)) != NULL; i++) {
         if (!is_listed(settings->planners, planner->name) || progress_should_stop(NULL)) {
             continue;
         }
@@ -293,10 +295,11 @@ static bool print_zoo(const struct settings *settings)
 
 static uint64_t count_cells(const struct settings *settings, int traces)
 {
+    const struct planner *planner;
     uint64_t rows = 0;
     uint64_t columns = 1;
 
-    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+    for (size_t i = 0; (planner = baselines_planner_at(i)) != NULL; i++) {
         rows += is_listed(settings->planners, planner->name);
     }
     for (const char *at = settings->budgets; *at != '\0'; at++) {

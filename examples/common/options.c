@@ -40,10 +40,7 @@ static const struct argp_option option_table[] = {
     {"mode", KEY_MODE, "NAME", 0, "off, passive or guided (default: CAPUCHIN_MODE, or passive)",
      11},
     {"planner", KEY_PLANNER, "NAME", 0,
-     "Planner of guided mode: hybrid, capuchin, swap, recompute, vdnn, checkpoint, speed, dtr, lru "
-     "or "
-     "manual (default hybrid)",
-     11},
+     "Planner of guided mode: hybrid, lru, swap, recompute or manual (default hybrid)", 11},
     {"effort", KEY_EFFORT, "NAME", 0, "How hard the planner searches: quick, default or best", 11},
     {"wait-for-plan", KEY_WAIT_FOR_PLAN, NULL, 0,
      "Wait for the plan instead of training without one while it is made", 11},

@@ -12,6 +12,7 @@
  * is paged on demand. Feedback is a number of rounds that move every in-trigger forward by another
  * twentieth of its copy, using the times of the previous round; the best round is kept.
  */
+#include "policy/baselines/baselines.h"
 #include "policy/search/planner_shared.h"
 
 #include "policy/search/search.h"

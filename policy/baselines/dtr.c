@@ -13,6 +13,7 @@
  *
  * Prices are cached and marked stale when an ancestor or descendant is evicted or made again.
  */
+#include "policy/baselines/baselines.h"
 #include "policy/search/planner_shared.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
    checkpoint and speed. */
 #include "policy/baselines/training_passes.h"
 
+#include "policy/baselines/baselines.h"
 #include "policy/search/planner_shared.h"
 #include "policy/search/search.h"
 

@@ -405,8 +405,8 @@ static capu_status scan_frugal(struct hybrid *hybrid, const struct search *best)
     return status;
 }
 
-/* Offers the plans of the other planners, so that none of them beats this one at a level searched
-   in depth. */
+/* Offers the plans of the library's other planners, so that none of them beats this one at a level
+   searched in depth. */
 static capu_status offer_others(struct planning *planning, struct search *best)
 {
     uint32_t gaps = planning->request->trace_index->trace->operand_count;

@@ -1,4 +1,4 @@
-/* The table of planners, and what is the same for every planner: the check of the floor, the empty
+/* The library's planners, and what is the same for every planner: the check of the floor, the empty
    plan where everything fits, placement for planners that know nothing of it (their plan is made
    for smaller and smaller budgets until it can be placed without waits), and what is done with the
    plan they return. */
@@ -20,21 +20,10 @@
 const struct planner planners[] = {
     {"hybrid", "swaps or recomputes each tensor, whichever costs less, then searches", hybrid_plan,
      true},
-    {"capuchin", "the paper's: swaps or recomputes one tensor after another, by free time",
-     capuchin_plan, false},
     {"lru", "demand paging: evicts the least recently used tensor, prefetches nothing", lru_plan,
      false},
     {"swap", "only swaps, what costs least first", swap_plan, false},
     {"recompute", "only recomputes, what costs least first", recompute_plan, false},
-    {"dtr", "dynamic rematerialization: drops what is cheapest per byte and longest unused",
-     dtr_plan, false},
-    {"vdnn", "swaps the inputs of all layers, or of convolutions and products only", vdnn_plan,
-     false},
-    {"checkpoint",
-     "keeps every sqrt(n)-th tensor that alone carries the forward pass, recomputes the rest",
-     checkpoint_plan, false},
-    {"speed", "keeps what convolutions and matrix products produce, recomputes the rest",
-     speed_plan, false},
     {"manual", "follows the trace's hints and segments, and decides nothing else", manual_plan,
      false},
     {NULL, NULL, NULL, false},

@@ -72,7 +72,8 @@ struct planner {
     bool is_placing; /* makes place lines itself */
 };
 
-/* The table, ended by a NULL name. The first, hybrid (hybrid_state.h), is the default. */
+/* Those of the library, ended by a NULL name. The first, hybrid (hybrid_state.h), is the default.
+   baselines.h has more. */
 extern const struct planner planners[];
 
 /* NULL: no such planner. */

@@ -19,7 +19,7 @@
 struct planning {
     const struct planner_request *request;
     const struct planner *planner;  /* the one that plans */
-    const struct planner *planners; /* the table, for planners that try the others, too */
+    const struct planner *planners; /* the table, for hybrid, which tries the others, too */
     const struct machine *machine;
     struct lower *lower;
     uint8_t *decisions;    /* one per gap, all DECIDE_KEEP at first; virtual reads are not in use */
@@ -71,15 +71,10 @@ struct lower_options planner_paging_options(const struct planning *planning);
 struct lower_options planner_full_options(const struct planning *planning);
 
 /* Each planner's entry. */
-capu_status capuchin_plan(struct planning *planning);
-capu_status checkpoint_plan(struct planning *planning);
-capu_status dtr_plan(struct planning *planning);
 capu_status hybrid_plan(struct planning *planning);
 capu_status lru_plan(struct planning *planning);
 capu_status manual_plan(struct planning *planning);
 capu_status recompute_plan(struct planning *planning);
-capu_status speed_plan(struct planning *planning);
 capu_status swap_plan(struct planning *planning);
-capu_status vdnn_plan(struct planning *planning);
 
 #endif

@@ -52,11 +52,11 @@ expect_guided() {
 }
 
 percents=70
-planners=capuchin
+planners=swap
 strict_planners=manual
 if runs_all_cases; then
     percents="90 70 50"
-    planners="recompute swap capuchin lru checkpoint manual"
+    planners="recompute swap lru manual"
     strict_planners="hybrid recompute manual"
 fi
 for percent in $percents; do

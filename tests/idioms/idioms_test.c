@@ -48,8 +48,7 @@ static const struct run {
     {CAPU_MODE_PASSIVE, BELOW_FLOOR, false, false, false},
 };
 
-static const char *const planners[] = {"capuchin", "swap",       "recompute", "lru",
-                                       "dtr",      "checkpoint", "vdnn",      "speed"};
+static const char *const planners[] = {"swap", "recompute", "lru", "manual"};
 
 static const struct idiom *const tables[] = {idioms_memory, idioms_phases,    idioms_search,
                                              idioms_skips,  idioms_sequences, idioms_state,

@@ -5,6 +5,7 @@
  * failure names the seed; TEST_SEED=n runs that seed alone, TEST_SEEDS=n sets how many run from
  * there on.
  */
+#include "policy/baselines/baselines.h"
 #include "policy/bound/bound.h"
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"
@@ -172,12 +173,14 @@ static uint64_t some_budget(uint64_t *state)
 
 START_TEST(baselines_give_valid_plans)
 {
+    const struct planner *planner;
+
     is_odd = _i == 1;
     for (uint64_t seed = first_seed(); seed < first_seed() + seeds(TRACES); seed++) {
         uint64_t state = seed;
 
         make(seed);
-        for (const struct planner *planner = planners + 1; planner->name != NULL; planner++) {
+        for (size_t i = 1; (planner = baselines_planner_at(i)) != NULL; i++) {
             uint64_t budget = some_budget(&state);
             uint64_t ns = run(planner, seed, budget, UINT64_MAX, CAPU_EFFORT_QUICK, NULL);
 

@@ -575,8 +575,8 @@ START_TEST(real_traces_take_the_predicted_time)
 
     replay_shared(path, "lru", 70, &tally);
     replay_shared(path, "lru", 50, &tally);
-    replay_shared(path, "capuchin", 70, &tally);
-    replay_shared(path, "capuchin", 50, &tally);
+    replay_shared(path, "swap", 70, &tally);
+    replay_shared(path, "recompute", 50, &tally);
 #ifndef CAPUCHIN_IS_SANITIZED /* its search takes minutes then */
     replay_shared(path, "hybrid", 70, &tally);
     least++;
@@ -607,7 +607,7 @@ START_TEST(networks_take_the_predicted_time)
     ck_assert_int_eq(hardware_load(&hardware, "a100", NULL), CAPU_OK);
     for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
         struct instance instance = {0};
-        struct driver_options options = {.planner = i == 0 ? "hybrid" : "capuchin"};
+        struct driver_options options = {.planner = i == 0 ? "hybrid" : "recompute"};
         struct error_text error = {""};
 
         ck_assert_msg(zoo_build(model, &zoo, &hardware, &instance.trace, NULL, &error) == CAPU_OK,

@@ -2,6 +2,7 @@
  * Real training iterations, if available: TEST_TRACES names their folder (default: ../shared/traces
  * next to the source). Skipped without them.
  */
+#include "policy/baselines/baselines.h"
 #include "policy/bound/bound.h"
 #include "policy/model/timeline.h"
 #include "policy/search/planner.h"
@@ -44,8 +45,8 @@ static double overhead_of(const char *planner, unsigned percent, capu_effort eff
     struct plan plan;
     double result;
 
-    ck_assert_msg(planner_run(planner_find(planner), &request, &plan, &error) == CAPU_OK, "%s: %s",
-                  planner, error.text);
+    ck_assert_msg(planner_run(baselines_find(planner), &request, &plan, &error) == CAPU_OK,
+                  "%s: %s", planner, error.text);
     ck_assert_int_eq(plan.place_count > 0, is_placed);
     ck_assert_int_eq(timeline_init(&timeline, &trace_index, &plan, NULL, false, &error), CAPU_OK);
     ck_assert_uint_le(timeline.peak_bytes, request.budget_bytes);
@@ -64,9 +65,11 @@ static double overhead(const char *planner, unsigned percent, capu_effort effort
 
 START_TEST(every_planner_plans_every_trace)
 {
+    const struct planner *planner;
+
     for (size_t i = 0; i < found.gl_pathc; i++) {
         load(found.gl_pathv[i]);
-        for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        for (size_t j = 0; (planner = baselines_planner_at(j)) != NULL; j++) {
             overhead(planner->name, 70, CAPU_EFFORT_QUICK);
         }
         forget();

@@ -178,8 +178,8 @@ static void add_report(struct program *program, bool has_changed, struct totals 
 
 static void run_program(uint64_t seed, struct rig_options options, void *user)
 {
-    static const char *const planners[] = {"hybrid",   "hybrid",     "recompute", "swap",
-                                           "capuchin", "checkpoint", "lru",       "dtr"};
+    static const char *const planners[] = {"hybrid", "hybrid", "recompute", "recompute",
+                                           "swap",   "swap",   "lru",       "manual"};
     struct totals *totals = user;
     struct program program = {.state = seed};
     uint64_t detours = seed;

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "capuchin/context.h"
+#include "policy/baselines/baselines.h"
 #include "tools/output/output.h"
 #include "tools/page/page.h"
 
@@ -116,17 +117,21 @@ unsigned arguments_word(const char *option, const char *text, const char *const 
 }
 
 const struct planner *arguments_planner(const char *option, const char *name, size_t length,
-                                        struct argp_state *state)
+                                        bool of_library, struct argp_state *state)
 {
     const char *names[32] = {NULL};
     char list[LIST_BYTES];
+    const struct planner *planner;
 
-    for (size_t i = 0; planners[i].name != NULL; i++) {
-        if (strlen(planners[i].name) == length && memcmp(planners[i].name, name, length) == 0) {
-            return &planners[i];
+    for (size_t i = 0; (planner = baselines_planner_at(i)) != NULL; i++) {
+        if (of_library && planner_find(planner->name) == NULL) {
+            break;
+        }
+        if (strlen(planner->name) == length && memcmp(planner->name, name, length) == 0) {
+            return planner;
         }
         if (i + 1 < sizeof(names) / sizeof(names[0])) {
-            names[i] = planners[i].name;
+            names[i] = planner->name;
         }
     }
     list_words(names, list);
@@ -235,7 +240,8 @@ error_t arguments_parse(int key, char *argument, struct arguments *arguments,
         arguments->output = arguments_output(argument);
         return 0;
     case KEY_PLANNER:
-        arguments->planner = arguments_planner("planner", argument, strlen(argument), state);
+        arguments->planner = arguments_planner("planner", argument, strlen(argument),
+                                               arguments->runs_library, state);
         return 0;
     case KEY_EFFORT:
         arguments->effort =

@@ -42,6 +42,7 @@ struct arguments {
     bool takes_trace; /* and requires one */
     bool takes_plan;  /* as an optional argument after the trace */
     bool needs_budget;
+    bool runs_library; /* which has fewer planners */
 };
 
 /* The defaults of most subcommands: the first planner, default effort, unlimited host memory.
@@ -81,8 +82,8 @@ unsigned arguments_word(const char *option, const char *text, const char *const 
 /* The file to write; NULL, for standard output, if it is "-". */
 const char *arguments_output(const char *path);
 
-/* The planner named by the `length` characters. */
+/* The planner named by the `length` characters; `of_library`: one that guided mode has, too. */
 const struct planner *arguments_planner(const char *option, const char *name, size_t length,
-                                        struct argp_state *state);
+                                        bool of_library, struct argp_state *state);
 
 #endif

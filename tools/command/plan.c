@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "base/size_text.h"
+#include "policy/baselines/baselines.h"
 #include "policy/bound/bound.h"
 #include "policy/format/plan.h"
 #include "policy/model/hints.h"
@@ -381,12 +382,13 @@ static void append_wrapped(struct string_buffer *list, const char *text)
 static char *list_planners(int key, const char *text, void *input)
 {
     struct string_buffer list = {0};
+    const struct planner *planner;
 
     (void)input;
     if (key != ARGP_KEY_HELP_POST_DOC || string_buffer_format(&list, "%s", text) != CAPU_OK) {
         return (char *)text;
     }
-    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+    for (size_t i = 0; (planner = baselines_planner_at(i)) != NULL; i++) {
         (void)string_buffer_format(&list, "\n  %-12s", planner->name);
         append_wrapped(&list, planner->summary);
     }

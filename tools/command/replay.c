@@ -64,7 +64,7 @@ static const struct argp_option options[] = {
     {"budget", KEY_BUDGET, "SIZE|N%", 0,
      "Device memory, as a size or as a percentage of the peak without a plan", 0},
     {"planner", KEY_PLANNER, "NAME", 0,
-     "Planner (default: hybrid); 'capuchin plan --help' lists them", 0},
+     "Planner of the library: hybrid (the default), lru, swap, recompute or manual", 0},
     {"effort", KEY_EFFORT, "LEVEL", 0, "How hard to search: quick, default or best", 0},
     {"machine", KEY_MACHINE, "NAME|FILE", 0, "Use this machine instead of the one in the trace", 0},
     {"page", KEY_PAGE, "BYTES", 0, "Page size of the device, a power of two (default: 2 MiB)", 0},
@@ -516,6 +516,7 @@ int replay_main(int argc, char **argv)
     int code;
 
     arguments->takes_trace = true;
+    arguments->runs_library = true;
     arguments->needs_budget = true;
     arguments->page_bytes = PAGE_BYTES;
     arguments_read(&argp, argc, argv, &settings);

@@ -7,6 +7,8 @@
 #include "tools/page/page.h"
 #include "tools/predict/predict.h"
 
+#include "policy/baselines/baselines.h"
+
 #include <jansson.h>
 
 #include <inttypes.h>
@@ -45,7 +47,7 @@ static void parse_planners(const char *list, struct curves *curves, struct argp_
     curves->item_count = 0;
     for (const char *at = list; at != NULL;) {
         size_t length = strcspn(at, ",");
-        const struct planner *planner = arguments_planner("planners", at, length, state);
+        const struct planner *planner = arguments_planner("planners", at, length, false, state);
 
         for (unsigned i = 0; i < curves->item_count; i++) {
             if (curves->items[i].planner == planner) {
@@ -272,8 +274,9 @@ int sweep_main(int argc, char **argv)
     bool is_fine;
 
     arguments->takes_trace = true;
-    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
-        curves.items[curves.item_count++].planner = planner;
+    while ((curves.items[curves.item_count].planner = baselines_planner_at(curves.item_count)) !=
+           NULL) {
+        curves.item_count++;
     }
     arguments_read(&argp, argc, argv, &settings);
     output = arguments->output;

@@ -18,7 +18,7 @@ START_TEST(ops_wait_for_copies_of_the_install)
     rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
                                          .budget_pages = MOST + 1,
                                          .wait_for_plan = true,
-                                         .planner = "capuchin",
+                                         .planner = "swap",
                                          .link_bytes_per_s = 2000000});
     early = step_tensor(&rig, "early", CAPU_ACTIVATION, LARGE);
     kept = step_tensor(&rig, "kept", CAPU_PARAMETER, SMALL);
@@ -62,7 +62,7 @@ START_TEST(host_blocks_are_kept_until_they_have_been_read)
     rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
                                          .budget_pages = BUDGET,
                                          .wait_for_plan = true,
-                                         .planner = "capuchin",
+                                         .planner = "swap",
                                          .link_bytes_per_s = 2000000});
     kept = step_tensor(&rig, "kept", CAPU_PARAMETER, SMALL);
     sums = step_tensor(&rig, "sums", CAPU_PARAMETER, LARGE);
@@ -107,7 +107,7 @@ START_TEST(zeros_of_one_iteration_are_not_assumed_in_the_next)
     rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
                                          .budget_pages = BUDGET,
                                          .wait_for_plan = true,
-                                         .planner = "capuchin",
+                                         .planner = "swap",
                                          .strict = _i == 1});
     early = step_tensor(&rig, "early", CAPU_ACTIVATION, LARGE);
     sums = step_tensor(&rig, "sums", CAPU_OPTIMIZER, LARGE);
@@ -145,7 +145,7 @@ START_TEST(first_partial_writes_are_not_planned_as_whole_ones)
     rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
                                          .budget_pages = BUDGET,
                                          .wait_for_plan = true,
-                                         .planner = "capuchin",
+                                         .planner = "swap",
                                          .strict = _i == 1});
     early = step_tensor(&rig, "early", CAPU_ACTIVATION, LARGE);
     parts = step_tensor(&rig, "parts", CAPU_OPTIMIZER, LARGE);

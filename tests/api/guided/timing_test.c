@@ -94,7 +94,7 @@ START_TEST(copies_of_older_contents_do_not_change_the_plan)
                                          .mode = CAPU_MODE_GUIDED,
                                          .budget_pages = BUDGET,
                                          .wait_for_plan = true,
-                                         .planner = "capuchin"});
+                                         .planner = "swap"});
     early = step_tensor(&rig, "early", CAPU_ACTIVATION, LARGE);
     late = step_tensor(&rig, "late", CAPU_PARAMETER, LARGE);
     small = step_malloc(&rig, 100);

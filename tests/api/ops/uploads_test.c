@@ -111,7 +111,7 @@ END_TEST
    what the plan had dropped by then: all of it is recomputed, from the upload on. */
 START_TEST(dropped_inputs_are_recovered)
 {
-    static const char *const planners[] = {"recompute", "hybrid", "capuchin"};
+    static const char *const planners[] = {"recompute", "hybrid", "swap"};
     struct report report;
     struct net net;
 

@@ -200,7 +200,7 @@ END_TEST
 /* With plans that only replay, that only swap, and that do both. */
 START_TEST(guided_stalls_sum_up)
 {
-    static const char *const planners[] = {"recompute", "swap", "hybrid", "capuchin"};
+    static const char *const planners[] = {"recompute", "swap", "hybrid", "lru"};
     const char *planner = planners[_i % 4];
     struct net net;
     struct report report;

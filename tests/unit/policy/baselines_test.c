@@ -1,7 +1,7 @@
 /* What the baselines decide, on traces small enough to follow their rules by hand. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/search/planner.h"
+#include "policy/baselines/baselines.h"
 
 static struct trace trace;
 static struct trace_index trace_index;
@@ -25,8 +25,8 @@ static void run_without(const char *name, const char *text, uint64_t budget, uns
 
     read_trace(&trace, text);
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, 1, NULL), CAPU_OK);
-    ck_assert_ptr_nonnull(planner_find(name));
-    ck_assert_msg(planner_run(planner_find(name), &request, &plan, &error) == CAPU_OK, "%s",
+    ck_assert_ptr_nonnull(baselines_find(name));
+    ck_assert_msg(planner_run(baselines_find(name), &request, &plan, &error) == CAPU_OK, "%s",
                   error.text);
 }
 

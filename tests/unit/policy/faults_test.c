@@ -6,6 +6,7 @@
  */
 #include "tests/unit/policy/fixture.h"
 
+#include "policy/baselines/baselines.h"
 #include "policy/bound/bound.h"
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"
@@ -191,7 +192,7 @@ END_TEST
 
 START_TEST(planning_survives_failures)
 {
-    const struct planner *planner = &planners[_i];
+    const struct planner *planner = baselines_planner_at((size_t)_i);
 
     make(3);
     for (int place = 0; place < 2; place++) {
@@ -260,7 +261,7 @@ int main(void)
     TCase *tests = tcase_create("faults");
     int count = 0;
 
-    while (planners[count].name != NULL) {
+    while (baselines_planner_at((size_t)count) != NULL) {
         count++;
     }
     tcase_set_timeout(tests, 60);

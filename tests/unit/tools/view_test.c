@@ -2,8 +2,8 @@
  * where each tensor is at each moment. */
 #include "tools/view/view.h"
 
+#include "policy/baselines/baselines.h"
 #include "policy/model/timeline.h"
-#include "policy/search/planner.h"
 
 #include "tests/support/effort.h"
 #include "tests/support/random_trace.h"
@@ -257,7 +257,7 @@ START_TEST(agrees_with_the_simulation)
             CAPU_OK);
         ck_assert_int_eq(planner_least_budget(&request, &least, &error), CAPU_OK);
         request.budget_bytes = least + random_below(&state, trace_index.peak_bytes - least + 1);
-        if (planner_run(planner_find(names[seed / 2 % 4]), &request, &plan, &error) == CAPU_OK) {
+        if (planner_run(baselines_find(names[seed / 2 % 4]), &request, &plan, &error) == CAPU_OK) {
             make_view();
             check_sums(seed);
             check_stays(seed);
