@@ -8,7 +8,7 @@
  * PAGE the plans have place lines, in pages of that many bytes, and the time of placement is
  * printed as well.
  */
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/model/timeline.h"
 #include "policy/place/place.h"
 #include "policy/search/planner.h"

@@ -10,7 +10,7 @@
 #include "bench/policy/lp_bound.h"
 
 #include "policy/baselines/baselines.h"
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/format/trace.h"
 #include "policy/model/timeline.h"
 #include "policy/search/planner.h"

@@ -15,7 +15,7 @@
  */
 #include "models/zoo.h"
 #include "policy/baselines/baselines.h"
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/format/trace.h"
 #include "policy/model/timeline.h"
 #include "policy/place/place.h"

@@ -20,7 +20,7 @@
  *
  * Each call owns its data.
  */
-#include "policy/bound/bound.h"
+#include "policy/bound/replay_bound.h"
 
 #include "policy/bound/max_flow.h"
 #include "policy/model/clock.h"

@@ -139,8 +139,7 @@ static capu_status offer_frugal(struct planning *planning, struct search *best)
     struct plan *plan = planning->plan;
 
     if (status != CAPU_OK ||
-        bound_cut(trace_index, planning->machine, plan->budget_bytes) >= best->best_ns ||
-        bound_iteration(trace_index, planning->machine, plan->budget_bytes) >= best->best_ns) {
+        bound_cut(trace_index, planning->machine, plan->budget_bytes) >= best->best_ns) {
         return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
     }
     planning->limit_bytes = plan->budget_bytes - plan->fixed_bytes;
@@ -195,10 +194,6 @@ capu_status hybrid_plan(struct planning *planning)
             (search_should_stop(&best) ||
              bound_cut(trace_index, planning->machine, budget) >= best.best_ns)) {
             break;
-        }
-        if (best.best_ns != UINT64_MAX &&
-            bound_iteration(trace_index, planning->machine, budget) >= best.best_ns) {
-            continue;
         }
         /* A level is searched as if its budget were all there is, so that it gives the same result
            whatever was asked for. */

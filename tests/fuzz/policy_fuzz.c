@@ -3,7 +3,7 @@
  * -DCAPUCHIN_FUZZ=ON) a fuzz target; otherwise a program that replays the files named, which the
  * test does with the corpus. The first byte selects the reader: 't' a trace, anything else a plan.
  */
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/format/trace.h"
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"

@@ -4,7 +4,7 @@
  * tensors that return, with a valid host copy, before the iteration ends. A failure names the seed;
  * TEST_SEED=n runs that seed alone.
  */
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"
 

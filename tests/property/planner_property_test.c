@@ -6,7 +6,7 @@
  * there on.
  */
 #include "policy/baselines/baselines.h"
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"
 #include "policy/search/planner.h"

@@ -3,7 +3,7 @@
  * next to the source). Skipped without them.
  */
 #include "policy/baselines/baselines.h"
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/model/timeline.h"
 #include "policy/search/planner.h"
 

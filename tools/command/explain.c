@@ -11,7 +11,7 @@
  */
 #include "tools/command/commands.h"
 
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "tools/command/arguments.h"
 #include "tools/output/output.h"
 #include "tools/page/page.h"

@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "base/size_text.h"
 #include "policy/baselines/baselines.h"
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/format/plan.h"
 #include "policy/model/hints.h"
 #include "policy/model/timeline.h"

@@ -11,7 +11,7 @@
 
 #include "base/printable.h"
 #include "base/size_text.h"
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/format/plan.h"
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"

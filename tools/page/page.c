@@ -1,7 +1,7 @@
 /* The frame of a page, see page.h. */
 #include "tools/page/page.h"
 
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/model/validate.h"
 #include "tools/output/output.h"
 #include "tools/page/page_sections.h"

@@ -8,7 +8,7 @@
 #include "tools/predict/predict.h"
 #include "tools/predict/variant.h"
 
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/model/timeline.h"
 
 #include <ctype.h>

@@ -2,7 +2,7 @@
 #include "tools/predict/predict.h"
 
 #include "models/hardware.h"
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/model/timeline.h"
 #include "tools/output/output.h"
 #include "tools/output/progress.h"

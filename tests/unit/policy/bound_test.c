@@ -6,6 +6,8 @@
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
+#include "policy/bound/replay_bound.h"
 #include "policy/model/clock.h"
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"

@@ -7,7 +7,7 @@
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/baselines/baselines.h"
-#include "policy/bound/bound.h"
+#include "policy/bound/bound_iteration.h"
 #include "policy/model/timeline.h"
 #include "policy/model/validate.h"
 #include "policy/search/planner.h"
