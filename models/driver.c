@@ -130,7 +130,7 @@ static capu_status fill_tensors(struct driver *driver, struct error_text *error)
     return status;
 }
 
-/* By capu_effort. */
+/* By enum plan_effort. */
 static const char *const efforts[] = {NULL, "quick", "default", "best"};
 
 static capu_status create_context(struct driver *driver, uint32_t mode, uint64_t budget_bytes,

@@ -31,7 +31,7 @@ struct driver_options {
     uint64_t host_bytes;           /* 0: no limit */
     uint64_t slab_bytes;           /* smaller tensors lie in slabs; 0: half a page; at least 2 */
     const char *planner;           /* NULL: the default */
-    uint32_t effort;               /* capu_effort */
+    uint32_t effort;               /* enum plan_effort */
     uint32_t mode;                 /* capu_mode */
     bool trains_on;                /* guided mode: iterations do not wait for plans */
     bool has_timelines; /* all iterations are timed, and the report has their timelines */

@@ -14,7 +14,7 @@ struct largest_request {
     const struct hardware *hardware;
     uint64_t budget_bytes;
     const struct planner *planner; /* NULL: without a plan */
-    capu_effort effort;
+    enum plan_effort effort;
     double overhead; /* the most that is acceptable, over the ideal */
     double slack;    /* the answer may be too small by this fraction; 0: exact */
     /* Called after each batch; `overhead` below 0: no plan. May be NULL. */

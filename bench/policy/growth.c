@@ -140,7 +140,7 @@ static double measure_bound(const struct trace_index *trace_index, uint64_t budg
     return 1e3 * (cpu_seconds() - begin);
 }
 
-static bool measure(uint32_t ops, capu_effort effort, uint64_t page_bytes)
+static bool measure(uint32_t ops, enum plan_effort effort, uint64_t page_bytes)
 {
     struct planner_request request = {.host_bytes = UINT64_MAX, .effort = effort};
     struct timeline timeline = {0};
@@ -199,8 +199,8 @@ static bool measure(uint32_t ops, capu_effort effort, uint64_t page_bytes)
 
 int main(int argc, char **argv)
 {
-    capu_effort effort =
-        argc > 1 && strcmp(argv[1], "default") == 0 ? CAPU_EFFORT_DEFAULT : CAPU_EFFORT_QUICK;
+    enum plan_effort effort =
+        argc > 1 && strcmp(argv[1], "default") == 0 ? EFFORT_DEFAULT : EFFORT_QUICK;
     uint32_t most = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 100000;
     uint64_t page_bytes = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
     uint64_t total = 0;

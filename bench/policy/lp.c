@@ -39,7 +39,7 @@ static uint64_t plan_ns(const struct planner *planner, const struct trace_index 
     struct planner_request request = {.trace_index = trace_index,
                                       .budget_bytes = budget,
                                       .host_bytes = UINT64_MAX,
-                                      .effort = CAPU_EFFORT_DEFAULT};
+                                      .effort = EFFORT_DEFAULT};
     struct timeline timeline;
     struct plan plan;
     uint64_t ns = UINT64_MAX;

@@ -54,7 +54,7 @@ static const struct published {
 #define MODELS (sizeof(published) / sizeof(published[0]))
 
 struct settings {
-    capu_effort effort;
+    enum plan_effort effort;
     const char *only; /* a model; NULL: all */
 };
 
@@ -370,7 +370,7 @@ static uint64_t count_results(const struct settings *settings)
 
 int main(int argc, char **argv)
 {
-    struct settings settings = {.effort = CAPU_EFFORT_DEFAULT};
+    struct settings settings = {.effort = EFFORT_DEFAULT};
     struct error_text error = {""};
     bool is_fine;
     int option;
@@ -378,9 +378,9 @@ int main(int argc, char **argv)
     while ((option = getopt(argc, argv, "e:m:")) != -1) {
         switch (option) {
         case 'e':
-            settings.effort = strcmp(optarg, "quick") == 0  ? CAPU_EFFORT_QUICK
-                              : strcmp(optarg, "best") == 0 ? CAPU_EFFORT_BEST
-                                                            : CAPU_EFFORT_DEFAULT;
+            settings.effort = strcmp(optarg, "quick") == 0  ? EFFORT_QUICK
+                              : strcmp(optarg, "best") == 0 ? EFFORT_BEST
+                                                            : EFFORT_DEFAULT;
             break;
         case 'm':
             settings.only = optarg;

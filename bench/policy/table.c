@@ -31,7 +31,7 @@
 struct settings {
     const char *planners;
     const char *budgets;
-    capu_effort effort;
+    enum plan_effort effort;
     uint64_t page_bytes; /* 0: without place lines */
     uint64_t seeds;      /* 0: the usual one alone */
 };
@@ -62,7 +62,7 @@ static bool is_listed(const char *list, const char *name)
 }
 
 static bool print_cell(const struct planner *planner, const struct trace_index *trace_index,
-                       unsigned percent, capu_effort effort)
+                       unsigned percent, enum plan_effort effort)
 {
     struct planner_request request = {
         .trace_index = trace_index,
@@ -127,7 +127,7 @@ static bool plan_once(const struct planner *planner, const struct planner_reques
 }
 
 static bool print_placed_cell(const struct planner *planner, const struct trace_index *trace_index,
-                              unsigned percent, capu_effort effort)
+                              unsigned percent, enum plan_effort effort)
 {
     struct planner_request request = {.trace_index = trace_index,
                                       .budget_bytes = trace_index->peak_bytes / 100 * percent +
@@ -310,7 +310,7 @@ static uint64_t count_cells(const struct settings *settings, int traces)
 
 int main(int argc, char **argv)
 {
-    struct settings settings = {.budgets = "80,70,60,50,40,30", .effort = CAPU_EFFORT_DEFAULT};
+    struct settings settings = {.budgets = "80,70,60,50,40,30", .effort = EFFORT_DEFAULT};
     bool with_zoo = false;
     bool is_fine = true;
     int option;
@@ -324,9 +324,9 @@ int main(int argc, char **argv)
             settings.budgets = optarg;
             break;
         case 'e':
-            settings.effort = strcmp(optarg, "quick") == 0  ? CAPU_EFFORT_QUICK
-                              : strcmp(optarg, "best") == 0 ? CAPU_EFFORT_BEST
-                                                            : CAPU_EFFORT_DEFAULT;
+            settings.effort = strcmp(optarg, "quick") == 0  ? EFFORT_QUICK
+                              : strcmp(optarg, "best") == 0 ? EFFORT_BEST
+                                                            : EFFORT_DEFAULT;
             break;
         case 'g':
             settings.page_bytes = strtoull(optarg, NULL, 10);

@@ -16,6 +16,7 @@
 #include "models/driver.h"
 #include "models/zoo.h"
 #include "policy/format/trace.h"
+#include "policy/search/planner.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -119,7 +120,7 @@ static void measure(const struct trace *trace, struct result *result)
     struct trace_index trace_index;
     struct driver_options options = {.machine = &trace->machine,
                                      .mode = CAPU_MODE_GUIDED,
-                                     .effort = CAPU_EFFORT_DEFAULT,
+                                     .effort = EFFORT_DEFAULT,
                                      .trains_on = true,
                                      .report_path = path};
     struct driver *driver;

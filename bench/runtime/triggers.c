@@ -161,7 +161,7 @@ static bool measure(const struct trace_index *trace_index, unsigned percent, str
                                       .machine = &promised,
                                       .budget_bytes = trace_index->peak_bytes / 100 * percent,
                                       .host_bytes = UINT64_MAX,
-                                      .effort = CAPU_EFFORT_QUICK,
+                                      .effort = EFFORT_QUICK,
                                       .place = true};
     struct plan plan = {0};
     struct plan moved = {0};

@@ -47,14 +47,6 @@ typedef enum capu_mode {
     CAPU_MODE_GUIDED = 3   /* measure an iteration, plan it, follow the plan; passive until then */
 } capu_mode;
 
-/* How long a planner may search, see docs/policy.md. */
-typedef enum capu_effort {
-    CAPU_EFFORT_UNSET = 0, /* CAPU_EFFORT_DEFAULT */
-    CAPU_EFFORT_QUICK = 1,
-    CAPU_EFFORT_DEFAULT = 2,
-    CAPU_EFFORT_BEST = 3
-} capu_effort;
-
 /*
  * The configuration of a context: the fields that programs set, and capu_config_set for everything
  * else. Zero means "default" in every field. A field left at zero takes the value of its

@@ -44,7 +44,7 @@
       "the smallest budget known to have a plan with places; 0: not planned for yet")             \
     X(plan_stage, count, "which of the plans for such iterations was active, from 1; 0: none")    \
     X(planning_ns, ns, "host time: a plan had been in the making for so long; 0: none was")       \
-    X(effort, count, "how long planners may search, a capu_effort; 0: not in guided mode")        \
+    X(effort, count, "how long planners may search, an enum plan_effort; 0: not in guided mode")  \
     X(exchange_ns, ns, "ops exchanged data with others, as they said; in compute_ns")             \
     X(exchanged_bytes, bytes, "of tensors, that ops exchanged with others, as they said")         \
     X(rank, count, "of the process among rank_count processes, from 0")                           \

@@ -10,25 +10,25 @@
    affordable gained nothing. */
 #define HUGE_OPS 100000
 /* The effort per level. */
-static const struct effort efforts[CAPU_EFFORT_BEST + 1] = {
-    [CAPU_EFFORT_QUICK] =
+static const struct effort efforts[EFFORT_BEST + 1] = {
+    [EFFORT_QUICK] =
         {.levels = 10, .starts = 4, .variants = 2, .rounds_max = 40, .left = {0.2, 0.3}},
-    [CAPU_EFFORT_DEFAULT] = {.levels = 20,
-                             .depth_every = 2,
-                             .starts = 4,
-                             .variants = 4,
-                             .start_work = 300000,
-                             .work = 2000000,
-                             .rounds_max = 40,
-                             .left = {0.1, 0.2, 0.25, 0.6, 0.6, 0.75}},
-    [CAPU_EFFORT_BEST] = {.levels = 20,
-                          .depth_every = 2,
-                          .starts = 4,
-                          .variants = 8,
-                          .start_work = 3000000,
-                          .work = 120000000,
-                          .rounds_max = 60,
-                          .left = {0.05, 0.1, 0.15, 0.4, 0.4, 0.6}},
+    [EFFORT_DEFAULT] = {.levels = 20,
+                        .depth_every = 2,
+                        .starts = 4,
+                        .variants = 4,
+                        .start_work = 300000,
+                        .work = 2000000,
+                        .rounds_max = 40,
+                        .left = {0.1, 0.2, 0.25, 0.6, 0.6, 0.75}},
+    [EFFORT_BEST] = {.levels = 20,
+                     .depth_every = 2,
+                     .starts = 4,
+                     .variants = 8,
+                     .start_work = 3000000,
+                     .work = 120000000,
+                     .rounds_max = 60,
+                     .left = {0.05, 0.1, 0.15, 0.4, 0.4, 0.6}},
 };
 
 /* From MANY_OPS on. */
@@ -163,14 +163,14 @@ static uint64_t level_budget(const struct trace_index *trace_index, uint32_t lev
                             trace_index->peak_bytes % levels * level / levels;
 }
 
-static const struct effort *effort_for(capu_effort effort, uint32_t ops)
+static const struct effort *effort_for(enum plan_effort effort, uint32_t ops)
 {
-    if (ops > MANY_OPS && effort != CAPU_EFFORT_BEST) {
-        return effort == CAPU_EFFORT_QUICK ? &quick_large
-               : ops > HUGE_OPS            ? &default_huge
-                                           : &default_large;
+    if (ops > MANY_OPS && effort != EFFORT_BEST) {
+        return effort == EFFORT_QUICK ? &quick_large
+               : ops > HUGE_OPS       ? &default_huge
+                                      : &default_large;
     }
-    return &efforts[effort != CAPU_EFFORT_UNSET ? effort : CAPU_EFFORT_DEFAULT];
+    return &efforts[effort != EFFORT_UNSET ? effort : EFFORT_DEFAULT];
 }
 
 capu_status hybrid_plan(struct planning *planning)

@@ -475,7 +475,7 @@ static uint32_t count_tries(const struct planner_request *request)
 {
     uint32_t tries = TRIED_OPS / (request->trace_index->trace->op_count + 1);
 
-    tries /= request->effort == CAPU_EFFORT_QUICK ? QUICK_PART : 1;
+    tries /= request->effort == EFFORT_QUICK ? QUICK_PART : 1;
     tries = tries > TRIES_MIN ? tries : TRIES_MIN;
     return tries < TRIES_MAX ? tries : TRIES_MAX;
 }

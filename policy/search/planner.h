@@ -15,6 +15,14 @@
 #include "policy/lower/preserve.h"
 #include "policy/model/trace_index.h"
 
+/* How long a planner may search, see docs/policy.md. */
+enum plan_effort {
+    EFFORT_UNSET = 0, /* EFFORT_DEFAULT */
+    EFFORT_QUICK = 1,
+    EFFORT_DEFAULT = 2,
+    EFFORT_BEST = 3
+};
+
 /* Mechanisms of the paper that planner `capuchin` can do without, to see what each gives. */
 enum planner_without {
     WITHOUT_SWAP = 1,       /* recompute only, by memory saved for time (Algorithm 2) */
@@ -43,7 +51,7 @@ struct planner_request {
     const uint32_t *freed;
     /* Place lines whose pages are kept where possible (see placer_create). NULL: none. */
     const struct plan *kept;
-    capu_effort effort; /* CAPU_EFFORT_UNSET: default */
+    enum plan_effort effort; /* EFFORT_UNSET: default */
     uint64_t seed;    /* of random choices, from which plans differ slightly; 0 is as good as any */
     unsigned without; /* of enum planner_without; other planners do not look */
     /* Asked from time to time; true ends a search with the best plan so far. The only thing that

@@ -547,8 +547,8 @@ capu_status config_resolve(const capu_config *from, struct config *config, char 
     if (own.planner == NULL) {
         own.planner = planners[0].name;
     }
-    if (own.effort == CAPU_EFFORT_UNSET) {
-        own.effort = CAPU_EFFORT_DEFAULT;
+    if (own.effort == EFFORT_UNSET) {
+        own.effort = EFFORT_DEFAULT;
     }
     if (own.device == NULL) {
         own.device = "auto";

@@ -68,7 +68,7 @@ struct config {
     capu_stream stream;
 
     uint32_t clear_fresh;
-    uint32_t effort; /* capu_effort */
+    uint32_t effort; /* enum plan_effort */
     uint32_t keep_contents;
     uint32_t top;
     uint32_t timeline;

@@ -145,7 +145,7 @@ static capu_status run_planner(struct plan_job *job, struct planner_request *req
 /* Hands over a plan whose blocks, which are kept for good, fit the host budget. Plans share host
    memory over time and the runtime does not, so where that is too much it asks for less: first for
    no copies of unread tensors. */
-static capu_status make_plan(struct plan_job *job, capu_effort effort)
+static capu_status make_plan(struct plan_job *job, enum plan_effort effort)
 {
     struct planner_request request = {
         .trace_index = job->trace_index,
@@ -220,8 +220,8 @@ static void run_job(void *data)
     job->trace_index = &trace_index;
     job->status = trace_index_init(&trace_index, &job->trace, job->page_bytes, &job->error);
     if (job->status == CAPU_OK &&
-        (is_uncertain || (job->is_staged && job->effort != CAPU_EFFORT_QUICK))) {
-        make_plan(job, CAPU_EFFORT_QUICK);
+        (is_uncertain || (job->is_staged && job->effort != EFFORT_QUICK))) {
+        make_plan(job, EFFORT_QUICK);
         job->machine = job->next;
     }
     if (job->status == CAPU_OK) {
@@ -314,7 +314,7 @@ static capu_status fill(struct plans *plans, const struct record *record, bool k
                                   plans->lanes->link.h2d_duplex_bytes_per_s};
     job->preserve = keeps_contents ? PRESERVE_ALL : PRESERVE_UNREAD;
     job->planner = planner_find(plans->settings->config.planner);
-    job->effort = (capu_effort)plans->settings->config.effort;
+    job->effort = (enum plan_effort)plans->settings->config.effort;
     job->budget_bytes = plans->settings->config.budget_bytes;
     job->host_bytes = host_limit(plans, &job->trace);
     job->page_bytes = pages_bytes_each(plans->memory->pages);

@@ -41,7 +41,7 @@ struct plan_job {
     const struct trace_index *trace_index; /* of it, while the worker plans */
     struct plan_entry *entry; /* of the record's iteration, without a plan; never changes */
     const struct planner *planner;
-    capu_effort effort;
+    enum plan_effort effort;
     struct duplex duplex;   /* slower rates to account for; none if `machine` has rates seen */
     struct machine machine; /* to plan for */
     struct machine next;    /* with the rates of the best plan so far */

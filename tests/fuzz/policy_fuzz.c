@@ -25,7 +25,7 @@ static void plan_trace(const struct trace *trace, const struct trace_index *trac
                                           (trace_index->peak_bytes - trace_index->floor_bytes) / 3,
                                       .host_bytes = UINT64_MAX,
                                       .place = place,
-                                      .effort = CAPU_EFFORT_QUICK};
+                                      .effort = EFFORT_QUICK};
 
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
         struct error_text error = {""};

@@ -63,7 +63,7 @@ static void make_plan(void)
                                       .budget_bytes = trace_index.floor_bytes + draw(spare + 1),
                                       .host_bytes = UINT64_MAX,
                                       .place = draw(2) == 0,
-                                      .effort = CAPU_EFFORT_QUICK};
+                                      .effort = EFFORT_QUICK};
     uint32_t count = 0;
 
     while (baselines_planner_at(count) != NULL) {

@@ -119,7 +119,7 @@ static void improved(void *user, const struct program *program, uint64_t predict
 
 /* The time of a planner's plan; UINT64_MAX if it found none. `text` is the plan, if asked for. */
 static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budget, uint64_t host,
-                    capu_effort effort, struct string_buffer *text)
+                    enum plan_effort effort, struct string_buffer *text)
 {
     struct planner_request request = {.trace_index = &trace_index,
                                       .budget_bytes = budget,
@@ -182,7 +182,7 @@ START_TEST(baselines_give_valid_plans)
         make(seed);
         for (size_t i = 1; (planner = baselines_planner_at(i)) != NULL; i++) {
             uint64_t budget = some_budget(&state);
-            uint64_t ns = run(planner, seed, budget, UINT64_MAX, CAPU_EFFORT_QUICK, NULL);
+            uint64_t ns = run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, NULL);
 
             /* The floor does not include what no op names; the lowering keeps it resident. */
             ck_assert_msg(ns != UINT64_MAX ||
@@ -205,7 +205,7 @@ START_TEST(hybrid_is_not_slower_with_a_larger_budget)
         for (unsigned step = 0; step <= 5; step++) {
             uint64_t budget = trace_index.floor_bytes +
                               (trace_index.peak_bytes - trace_index.floor_bytes) * step / 5;
-            uint64_t ns = run(&planners[0], seed, budget, UINT64_MAX, CAPU_EFFORT_QUICK, NULL);
+            uint64_t ns = run(&planners[0], seed, budget, UINT64_MAX, EFFORT_QUICK, NULL);
 
             ck_assert_msg(ns <= last, "seed %llu: slower at step %u", (unsigned long long)seed,
                           step);
@@ -226,9 +226,9 @@ START_TEST(hybrid_is_not_slower_than_other_planners)
         make(seed);
         budget = trace_index.peak_bytes / 10 * 7 + trace_index.peak_bytes % 10 * 7 / 10;
         if (budget >= trace_index.floor_bytes) {
-            ns = run(&planners[0], seed, budget, UINT64_MAX, CAPU_EFFORT_DEFAULT, NULL);
+            ns = run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, NULL);
             for (const struct planner *planner = planners + 1; planner->name != NULL; planner++) {
-                uint64_t other = run(planner, seed, budget, UINT64_MAX, CAPU_EFFORT_DEFAULT, NULL);
+                uint64_t other = run(planner, seed, budget, UINT64_MAX, EFFORT_DEFAULT, NULL);
 
                 ck_assert_msg(ns <= other, "seed %llu: %s is faster, %llu against %llu",
                               (unsigned long long)seed, planner->name, (unsigned long long)other,
@@ -247,9 +247,9 @@ START_TEST(the_profile_ends_with_the_last_op)
     fixed_bytes = 0;
     random_trace(&trace, 20004, 15);
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, 2, NULL), CAPU_OK);
-    ck_assert_uint_lt(run(&planners[0], 20004, trace_index.peak_bytes / 10 * 7, UINT64_MAX,
-                          CAPU_EFFORT_DEFAULT, NULL),
-                      UINT64_MAX);
+    ck_assert_uint_lt(
+        run(&planners[0], 20004, trace_index.peak_bytes / 10 * 7, UINT64_MAX, EFFORT_DEFAULT, NULL),
+        UINT64_MAX);
     forget();
 }
 END_TEST
@@ -267,7 +267,7 @@ START_TEST(a_stopped_search_has_a_plan)
         for (uint64_t asked = 0; asked < 300; asked = asked * 3 + 1) {
             is_placing = asked % 2 == 1;
             asks_left = asked;
-            run(&planners[0], seed, budget, UINT64_MAX, CAPU_EFFORT_DEFAULT, NULL);
+            run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, NULL);
         }
         asks_left = UINT64_MAX;
         forget();
@@ -286,9 +286,8 @@ START_TEST(the_same_request_gives_the_same_plan)
 
         make(seed);
         budget = some_budget(&state);
-        if (run(&planners[0], seed, budget, UINT64_MAX, CAPU_EFFORT_DEFAULT, &first) !=
-            UINT64_MAX) {
-            run(&planners[0], seed, budget, UINT64_MAX, CAPU_EFFORT_DEFAULT, &second);
+        if (run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, &first) != UINT64_MAX) {
+            run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, &second);
             ck_assert_str_eq(first.data, second.data);
         }
         string_buffer_finish(&first);
@@ -301,7 +300,7 @@ END_TEST
 /* Every better plan is reported, the returned one last, and who listens changes nothing. */
 START_TEST(improvements_are_reported)
 {
-    capu_effort effort = _i == 1 ? CAPU_EFFORT_DEFAULT : CAPU_EFFORT_QUICK;
+    enum plan_effort effort = _i == 1 ? EFFORT_DEFAULT : EFFORT_QUICK;
 
     is_odd = _i % 2 == 1;
     is_placing = _i >= 2;
@@ -362,14 +361,14 @@ START_TEST(placed_plans_are_valid)
         for (const struct planner *planner = planners; planner->name != NULL; planner++) {
             struct string_buffer text = {0};
             uint64_t budget = some_budget(&state);
-            uint64_t ns = run(planner, seed, budget, UINT64_MAX, CAPU_EFFORT_QUICK, &text);
+            uint64_t ns = run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, &text);
 
             ck_assert(ns == UINT64_MAX || strstr(text.data, "\"place\"") != NULL || !has_pages());
             string_buffer_finish(&text);
         }
         /* If everything fits, it also fits with place lines. */
         ck_assert_uint_eq(
-            run(&planners[0], seed, trace_index.peak_bytes, UINT64_MAX, CAPU_EFFORT_QUICK, NULL),
+            run(&planners[0], seed, trace_index.peak_bytes, UINT64_MAX, EFFORT_QUICK, NULL),
             trace.total_ns);
         forget();
     }
@@ -392,15 +391,14 @@ START_TEST(plans_that_keep_contents_are_valid)
 
             apart_bytes = random_below(&state, 2) * budget;
             preserve = PRESERVE_NOTHING;
-            has_plan =
-                run(planner, seed, budget, UINT64_MAX, CAPU_EFFORT_QUICK, NULL) != UINT64_MAX;
+            has_plan = run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, NULL) != UINT64_MAX;
             preserve = random_below(&state, 2) == 0 ? PRESERVE_ALL : PRESERVE_UNREAD;
-            ck_assert(has_plan == (run(planner, seed, budget, UINT64_MAX, CAPU_EFFORT_QUICK,
-                                       NULL) != UINT64_MAX));
-            run(planner, seed, budget, random_below(&state, budget + 1), CAPU_EFFORT_QUICK, NULL);
+            ck_assert(has_plan ==
+                      (run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, NULL) != UINT64_MAX));
+            run(planner, seed, budget, random_below(&state, budget + 1), EFFORT_QUICK, NULL);
         }
         apart_bytes = trace_index.peak_bytes;
-        run(&planners[0], seed, trace_index.peak_bytes, UINT64_MAX, CAPU_EFFORT_QUICK, NULL);
+        run(&planners[0], seed, trace_index.peak_bytes, UINT64_MAX, EFFORT_QUICK, NULL);
         forget();
     }
 }
@@ -424,16 +422,15 @@ START_TEST(placed_hybrid_is_not_slower_with_a_larger_budget)
         for (unsigned step = 0; step <= 9; step += is_small ? 3 : 1) {
             budget = trace_index.floor_bytes +
                      (trace_index.peak_bytes - trace_index.floor_bytes) * step / 9;
-            ns = run(&planners[0], seed, budget, UINT64_MAX, CAPU_EFFORT_QUICK, NULL);
+            ns = run(&planners[0], seed, budget, UINT64_MAX, EFFORT_QUICK, NULL);
             ck_assert_msg(ns <= last, "seed %llu: slower at step %u", (unsigned long long)seed,
                           step);
             last = ns;
         }
         budget = trace_index.floor_bytes + (trace_index.peak_bytes - trace_index.floor_bytes) / 2;
         if (seed % 4 == 1 && !is_small &&
-            run(&planners[0], seed, budget, UINT64_MAX, CAPU_EFFORT_DEFAULT, &first) !=
-                UINT64_MAX) {
-            run(&planners[0], seed, budget, UINT64_MAX, CAPU_EFFORT_DEFAULT, &second);
+            run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, &first) != UINT64_MAX) {
+            run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, &second);
             ck_assert_str_eq(first.data, second.data);
         }
         string_buffer_finish(&first);
@@ -452,7 +449,7 @@ START_TEST(the_host_limit_is_respected)
         make(seed);
         /* A plan that exceeds it would not validate. */
         run(&planners[0], seed, some_budget(&state),
-            random_below(&state, trace_index.peak_bytes + 1), CAPU_EFFORT_QUICK, NULL);
+            random_below(&state, trace_index.peak_bytes + 1), EFFORT_QUICK, NULL);
         forget();
     }
 }
@@ -478,12 +475,10 @@ START_TEST(plans_exist_from_the_least_budget_on)
         for (const struct planner *planner = planners; planner->name != NULL; planner++) {
             uint64_t budget = least + random_below(&state, trace_index.peak_bytes - least + 1);
 
-            ck_assert_msg(run(planner, seed, least, UINT64_MAX, CAPU_EFFORT_QUICK, NULL) !=
-                              UINT64_MAX,
+            ck_assert_msg(run(planner, seed, least, UINT64_MAX, EFFORT_QUICK, NULL) != UINT64_MAX,
                           "seed %llu: %s found none at %llu", (unsigned long long)seed,
                           planner->name, (unsigned long long)least);
-            ck_assert_msg(run(planner, seed, budget, UINT64_MAX, CAPU_EFFORT_QUICK, NULL) !=
-                              UINT64_MAX,
+            ck_assert_msg(run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, NULL) != UINT64_MAX,
                           "seed %llu: %s found none at %llu, above %llu", (unsigned long long)seed,
                           planner->name, (unsigned long long)budget, (unsigned long long)least);
         }

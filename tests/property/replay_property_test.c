@@ -235,7 +235,7 @@ static void replay(const struct instance *instance, struct driver_options *optio
     options->report_path = report_path;
     options->plan_path = plan_path;
     options->mode = CAPU_MODE_GUIDED;
-    options->effort = CAPU_EFFORT_QUICK;
+    options->effort = EFFORT_QUICK;
     status = driver_create(&instance->trace_index, options, &driver, &error);
     for (unsigned i = 0; i < ITERATIONS && status == CAPU_OK; i++) {
         status = driver_iterate(driver, &error);
@@ -461,7 +461,7 @@ static void plan_directly(const struct instance *instance, const struct driver_o
                                       .place = true,
                                       .apart_bytes = options->budget_bytes,
                                       .preserve = PRESERVE_UNREAD,
-                                      .effort = CAPU_EFFORT_QUICK};
+                                      .effort = EFFORT_QUICK};
     struct plan plan;
 
     if (planner_run(planner_find(options->planner), &request, &plan, NULL) == CAPU_OK) {

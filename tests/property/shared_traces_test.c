@@ -32,7 +32,8 @@ static void forget(void)
 }
 
 /* Percent over the ideal; the plan must be valid and not below the bound. */
-static double overhead_of(const char *planner, unsigned percent, capu_effort effort, bool is_placed)
+static double overhead_of(const char *planner, unsigned percent, enum plan_effort effort,
+                          bool is_placed)
 {
     struct planner_request request = {.trace_index = &trace_index,
                                       .budget_bytes = trace_index.peak_bytes / 100 * percent +
@@ -58,7 +59,7 @@ static double overhead_of(const char *planner, unsigned percent, capu_effort eff
     return result;
 }
 
-static double overhead(const char *planner, unsigned percent, capu_effort effort)
+static double overhead(const char *planner, unsigned percent, enum plan_effort effort)
 {
     return overhead_of(planner, percent, effort, false);
 }
@@ -70,7 +71,7 @@ START_TEST(every_planner_plans_every_trace)
     for (size_t i = 0; i < found.gl_pathc; i++) {
         load(found.gl_pathv[i]);
         for (size_t j = 0; (planner = baselines_planner_at(j)) != NULL; j++) {
-            overhead(planner->name, 70, CAPU_EFFORT_QUICK);
+            overhead(planner->name, 70, EFFORT_QUICK);
         }
         forget();
     }
@@ -83,9 +84,9 @@ START_TEST(resnet_is_as_good_as_the_prototype)
     for (size_t i = 0; i < found.gl_pathc; i++) {
         if (strstr(found.gl_pathv[i], "resnet50-b190") != NULL) {
             load(found.gl_pathv[i]);
-            ck_assert_double_le(overhead("hybrid", 70, CAPU_EFFORT_DEFAULT), 1.35);
-            ck_assert_double_le(overhead("hybrid", 50, CAPU_EFFORT_DEFAULT), 5.5);
-            ck_assert_double_ge(overhead("lru", 50, CAPU_EFFORT_DEFAULT), 100.0);
+            ck_assert_double_le(overhead("hybrid", 70, EFFORT_DEFAULT), 1.35);
+            ck_assert_double_le(overhead("hybrid", 50, EFFORT_DEFAULT), 5.5);
+            ck_assert_double_ge(overhead("lru", 50, EFFORT_DEFAULT), 100.0);
             forget();
         }
     }
@@ -98,8 +99,8 @@ START_TEST(bert_is_as_good_as_the_papers_planner)
     for (size_t i = 0; i < found.gl_pathc; i++) {
         if (strstr(found.gl_pathv[i], "bert-b66") != NULL) {
             load(found.gl_pathv[i]);
-            ck_assert_double_le(overhead("hybrid", 80, CAPU_EFFORT_DEFAULT),
-                                overhead("capuchin", 80, CAPU_EFFORT_DEFAULT));
+            ck_assert_double_le(overhead("hybrid", 80, EFFORT_DEFAULT),
+                                overhead("capuchin", 80, EFFORT_DEFAULT));
             forget();
         }
     }
@@ -114,7 +115,7 @@ START_TEST(densenet_costs_little_more_in_pages)
             load(found.gl_pathv[i]);
             trace_index_finish(&trace_index);
             ck_assert_int_eq(trace_index_init(&trace_index, &trace, 2097152, NULL), CAPU_OK);
-            ck_assert_double_le(overhead("hybrid", 30, CAPU_EFFORT_DEFAULT), 13.0);
+            ck_assert_double_le(overhead("hybrid", 30, EFFORT_DEFAULT), 13.0);
             forget();
         }
     }
@@ -138,8 +139,8 @@ START_TEST(placement_costs_little)
             load(path);
             trace_index_finish(&trace_index);
             ck_assert_int_eq(trace_index_init(&trace_index, &trace, 2097152, NULL), CAPU_OK);
-            ck_assert_double_le(overhead_of("hybrid", percent, CAPU_EFFORT_DEFAULT, true),
-                                overhead("hybrid", percent, CAPU_EFFORT_DEFAULT) + 0.25);
+            ck_assert_double_le(overhead_of("hybrid", percent, EFFORT_DEFAULT, true),
+                                overhead("hybrid", percent, EFFORT_DEFAULT) + 0.25);
             forget();
         }
     }

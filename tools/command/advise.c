@@ -124,7 +124,7 @@ int advise_main(int argc, char **argv)
 
     arguments.takes_trace = true;
     arguments.needs_budget = true;
-    arguments.effort = CAPU_EFFORT_QUICK;
+    arguments.effort = EFFORT_QUICK;
     arguments_read(&argp, argc, argv, &arguments);
     if (!subject_load(&subject, arguments.trace, arguments.machine,
                       arguments.page_bytes > 0 ? arguments.page_bytes : 1)) {

@@ -245,7 +245,7 @@ error_t arguments_parse(int key, char *argument, struct arguments *arguments,
         return 0;
     case KEY_EFFORT:
         arguments->effort =
-            (capu_effort)(CAPU_EFFORT_QUICK + arguments_word("effort", argument, efforts, state));
+            (enum plan_effort)(EFFORT_QUICK + arguments_word("effort", argument, efforts, state));
         return 0;
     case KEY_HOST:
         arguments->host_bytes = arguments_bytes("host", argument, 0, state);

@@ -35,7 +35,7 @@ struct arguments {
     const char *output; /* NULL: standard output */
     const char *html;   /* the page; NULL: none */
     const struct planner *planner;
-    capu_effort effort;
+    enum plan_effort effort;
     uint64_t host_bytes;
     uint64_t page_bytes;
     bool as_json;
@@ -47,9 +47,9 @@ struct arguments {
 
 /* The defaults of most subcommands: the first planner, default effort, unlimited host memory.
  */
-#define ARGUMENTS_INIT                                                                   \
-    {                                                                                    \
-        .planner = &planners[0], .effort = CAPU_EFFORT_DEFAULT, .host_bytes = UINT64_MAX \
+#define ARGUMENTS_INIT                                                              \
+    {                                                                               \
+        .planner = &planners[0], .effort = EFFORT_DEFAULT, .host_bytes = UINT64_MAX \
     }
 
 /* Parses a subcommand's command line as argp_parse does, with -h as well as --help. */

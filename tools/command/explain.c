@@ -26,7 +26,8 @@
 /* What a trace adds to the explanation of an iteration: predictions for other budgets. */
 
 /* The predicted time of an iteration within a budget; UINT64_MAX: no plan was found. */
-static uint64_t predict_ns(const struct subject *subject, uint64_t budget_bytes, capu_effort effort)
+static uint64_t predict_ns(const struct subject *subject, uint64_t budget_bytes,
+                           enum plan_effort effort)
 {
     uint64_t ns;
 
@@ -42,7 +43,7 @@ static void print_budget(const struct subject *subject, unsigned percent, uint64
 {
     uint64_t budget = (uint64_t)((double)subject->trace_index.peak_bytes * percent / 100.0);
     uint64_t next = (uint64_t)((double)subject->trace_index.peak_bytes * (percent + 10) / 100.0);
-    uint64_t ns = predict_ns(subject, budget, CAPU_EFFORT_QUICK);
+    uint64_t ns = predict_ns(subject, budget, EFFORT_QUICK);
     char buffer[32];
 
     printf("  %14s ", human_bytes(budget, buffer));
@@ -61,7 +62,7 @@ static void print_effort(const struct subject *subject, const struct reported *c
 {
     uint64_t budget = counters->budget_bytes;
     uint64_t worth_ns = subject->trace_index.trace->total_ns / 100;
-    uint64_t usual_ns = predict_ns(subject, budget, CAPU_EFFORT_DEFAULT);
+    uint64_t usual_ns = predict_ns(subject, budget, EFFORT_DEFAULT);
     uint64_t bound_ns;
     char first[32];
     char second[32];
@@ -69,16 +70,16 @@ static void print_effort(const struct subject *subject, const struct reported *c
     if (usual_ns == UINT64_MAX || counters->effort == 0) {
         return;
     }
-    if (counters->effort == CAPU_EFFORT_QUICK && quick_ns - worth_ns > usual_ns) {
+    if (counters->effort == EFFORT_QUICK && quick_ns - worth_ns > usual_ns) {
         printf("\neffort: the default (CAPUCHIN_EFFORT=default) finds a plan of %s instead of %s\n",
                human_ns(usual_ns, first),
                quick_ns == UINT64_MAX ? "none" : human_ns(quick_ns, second));
-    } else if (counters->effort != CAPU_EFFORT_QUICK && counters->plan_stage == 0 &&
+    } else if (counters->effort != EFFORT_QUICK && counters->plan_stage == 0 &&
                counters->planning_ns > 0 && quick_ns <= usual_ns + worth_ns) {
         printf("\neffort: the iteration had no plan while planning had taken %.2f s; quick effort "
                "(CAPUCHIN_EFFORT=quick)\n  finds a plan that is as good\n",
                (double)counters->planning_ns / 1e9);
-    } else if (counters->effort == CAPU_EFFORT_DEFAULT) {
+    } else if (counters->effort == EFFORT_DEFAULT) {
         bound_ns = bound_iteration(&subject->trace_index, &subject->machine, budget);
         if (usual_ns > bound_ns + worth_ns) {
             printf("\neffort: CAPUCHIN_EFFORT=best searches longer, for a gain of at most %s, the "
@@ -114,7 +115,7 @@ static void print_help(const char *trace, const struct subject *subject,
     struct error_text error = {""};
     struct advice_list list;
 
-    if (advice_find(&list, subject, budget, CAPU_EFFORT_QUICK, &error) != CAPU_OK) {
+    if (advice_find(&list, subject, budget, EFFORT_QUICK, &error) != CAPU_OK) {
         print_effort(subject, counters, UINT64_MAX);
         return;
     }
@@ -258,7 +259,7 @@ static bool add_trace(const struct settings *settings, struct page *page, struct
     curves->items[0].planner = settings->arguments.planner;
     curves->item_count = 1;
     page->curves = curves;
-    if (curves_measure(curves, page->subject, &range, CAPU_EFFORT_QUICK)) {
+    if (curves_measure(curves, page->subject, &range, EFFORT_QUICK)) {
         say("stopped: there is no page");
         return false;
     }

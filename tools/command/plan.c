@@ -285,7 +285,7 @@ static bool write_plan_page(const struct settings *settings, const struct subjec
 
     curves.items[0].planner = settings->arguments.planner;
     curves.item_count = 1;
-    if (curves_measure(&curves, subject, &range, CAPU_EFFORT_QUICK)) {
+    if (curves_measure(&curves, subject, &range, EFFORT_QUICK)) {
         say("stopped: there is no page");
         return false;
     }

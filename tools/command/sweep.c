@@ -83,7 +83,7 @@ static error_t parse_sweep_option(int key, char *argument, struct argp_state *st
         settings->range.step = parse_percent("step", argument, state);
         return 0;
     case KEY_QUICK:
-        settings->arguments.effort = CAPU_EFFORT_QUICK;
+        settings->arguments.effort = EFFORT_QUICK;
         return 0;
     case ARGP_KEY_END:
         if (settings->range.from > settings->range.to) {

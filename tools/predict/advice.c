@@ -27,7 +27,7 @@ struct advising {
     struct advice_list *list;
     const struct subject *subject;
     uint64_t budget;
-    capu_effort effort;
+    enum plan_effort effort;
     uint64_t floor_bytes; /* what a split has to lower */
     bool *chosen;         /* per op */
     uint64_t *held;       /* per op: bytes that it wrote and that are alive at the peak */
@@ -486,7 +486,7 @@ static capu_status measure_present(struct advising *advising, struct error_text 
 }
 
 capu_status advice_find(struct advice_list *list, const struct subject *subject, uint64_t budget,
-                        capu_effort effort, struct error_text *error)
+                        enum plan_effort effort, struct error_text *error)
 {
     static capu_status (*const kinds[])(struct advising *) = {
         try_budgets, try_link, try_pages, try_early_updates, try_replayable, try_split, try_rounds};

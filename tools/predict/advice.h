@@ -35,7 +35,7 @@ struct advice_list {
 /* Plans the trace and its variants, and shows progress. Errors: those of planner_run for the trace
    as it is; of a variant only NO_HOST_MEMORY. On failure nothing is held. */
 capu_status advice_find(struct advice_list *list, const struct subject *subject, uint64_t budget,
-                        capu_effort effort, struct error_text *error);
+                        enum plan_effort effort, struct error_text *error);
 void advice_finish(struct advice_list *list);
 
 #endif

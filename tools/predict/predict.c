@@ -143,7 +143,7 @@ bool subject_plan(struct subject *subject, const char *path, struct plan *plan)
 
 capu_status predict_iteration(const struct planner *planner, const struct trace_index *trace_index,
                               const struct machine *machine, uint64_t budget_bytes,
-                              capu_effort effort, uint64_t *ns, struct error_text *error)
+                              enum plan_effort effort, uint64_t *ns, struct error_text *error)
 {
     struct planner_request request = {.trace_index = trace_index,
                                       .machine = machine,
@@ -183,7 +183,7 @@ const char *curve_name(const struct curve *curve)
 }
 
 static double overhead_of(const struct subject *subject, const struct planner *planner,
-                          uint64_t budget, capu_effort effort)
+                          uint64_t budget, enum plan_effort effort)
 {
     uint64_t ns;
 
@@ -204,7 +204,7 @@ static double bound_of(const struct subject *subject, uint64_t budget)
 }
 
 bool curves_measure(struct curves *curves, const struct subject *subject,
-                    const struct curves_range *range, capu_effort effort)
+                    const struct curves_range *range, enum plan_effort effort)
 {
     struct curve *bound = &curves->items[curves->item_count];
     unsigned budgets = (range->to - range->from) / range->step + 1;

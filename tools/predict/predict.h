@@ -42,7 +42,7 @@ const char *subject_machine_file(const char *name);
    is the time of one iteration. Errors: those of planner_run and timeline_time. */
 capu_status predict_iteration(const struct planner *planner, const struct trace_index *trace_index,
                               const struct machine *machine, uint64_t budget_bytes,
-                              capu_effort effort, uint64_t *ns, struct error_text *error);
+                              enum plan_effort effort, uint64_t *ns, struct error_text *error);
 
 /* In percent: what an iteration of `ns` takes more than the ops by themselves; 0 if they take no
    time. */
@@ -81,7 +81,7 @@ uint64_t curves_budget(const struct subject *subject, unsigned percent);
 /* Makes a plan per planner and budget, and shows progress. True: it was stopped; there are only the
    budgets that every planner has finished. */
 bool curves_measure(struct curves *curves, const struct subject *subject,
-                    const struct curves_range *range, capu_effort effort);
+                    const struct curves_range *range, enum plan_effort effort);
 
 /* The name of its planner, or "bound". */
 const char *curve_name(const struct curve *curve);

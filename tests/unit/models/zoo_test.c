@@ -558,7 +558,7 @@ START_TEST(planners_plan_for_every_model)
     const struct zoo_model *model = &zoo_models[_i];
     const struct zoo_options options = {.batch = 4, .by_layer = true};
     struct planner_request request = {
-        .trace_index = &trace_index, .host_bytes = UINT64_MAX, .effort = CAPU_EFFORT_QUICK};
+        .trace_index = &trace_index, .host_bytes = UINT64_MAX, .effort = EFFORT_QUICK};
 
     build(model->name, &options);
     request.budget_bytes =

@@ -19,7 +19,7 @@ static void run_without(const char *name, const char *text, uint64_t budget, uns
     struct planner_request request = {.trace_index = &trace_index,
                                       .budget_bytes = budget,
                                       .host_bytes = UINT64_MAX,
-                                      .effort = CAPU_EFFORT_DEFAULT,
+                                      .effort = EFFORT_DEFAULT,
                                       .without = without};
     struct error_text error = {""};
 

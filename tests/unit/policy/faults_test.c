@@ -159,7 +159,7 @@ static capu_status make_plan(const void *argument, struct string_buffer *out)
     return status;
 }
 
-static struct planner_request request_of(bool place, capu_effort effort)
+static struct planner_request request_of(bool place, enum plan_effort effort)
 {
     return (struct planner_request){.trace_index = &trace_index,
                                     .budget_bytes =
@@ -177,7 +177,7 @@ START_TEST(reading_and_writing_survive_failures)
     struct plan plan;
 
     make(3);
-    request = request_of(true, CAPU_EFFORT_QUICK);
+    request = request_of(true, EFFORT_QUICK);
     ck_assert_int_eq(planner_run(&planners[0], &request, &plan, NULL), CAPU_OK);
     ck_assert_uint_gt(plan.action_count, 0);
     ck_assert_int_eq(plan_write(&plan, &text, NULL), CAPU_OK);
@@ -196,8 +196,7 @@ START_TEST(planning_survives_failures)
 
     make(3);
     for (int place = 0; place < 2; place++) {
-        struct wish wish = {.planner = planner,
-                            .request = request_of(place == 1, CAPU_EFFORT_QUICK)};
+        struct wish wish = {.planner = planner, .request = request_of(place == 1, EFFORT_QUICK)};
 
         sweep(planner->name, make_plan, &wish, 1, CAPU_NO_HOST_MEMORY);
     }
@@ -209,7 +208,7 @@ START_TEST(keeping_contents_survives_failures)
     struct wish wish = {.planner = &planners[0]};
 
     make(3);
-    wish.request = request_of(true, CAPU_EFFORT_QUICK);
+    wish.request = request_of(true, EFFORT_QUICK);
     wish.request.preserve = PRESERVE_ALL;
     if (_i == 1) {
         wish.request.budget_bytes = 100 * trace_index.peak_bytes;
@@ -248,7 +247,7 @@ START_TEST(planning_with_full_effort_survives_failures)
     make(3);
     for (int place = 0; place < 2; place++) {
         struct wish wish = {.planner = &planners[0],
-                            .request = request_of(place == 1, CAPU_EFFORT_DEFAULT)};
+                            .request = request_of(place == 1, EFFORT_DEFAULT)};
 
         sweep("hybrid in depth", make_plan, &wish, place == 0 ? 389 : 1597, CAPU_NO_HOST_MEMORY);
     }

@@ -311,7 +311,7 @@ END_TEST
 START_TEST(planners_keep_pages)
 {
     struct planner_request request = {
-        .budget_bytes = 1000, .host_bytes = UINT64_MAX, .place = true, .effort = CAPU_EFFORT_QUICK};
+        .budget_bytes = 1000, .host_bytes = UINT64_MAX, .place = true, .effort = EFFORT_QUICK};
     struct placement before;
     struct placement after;
     struct plan first;
@@ -351,7 +351,7 @@ static capu_status run_planner(const char *name, uint64_t budget, uint64_t fixed
                                       .fixed_bytes = fixed,
                                       .host_bytes = UINT64_MAX,
                                       .place = true,
-                                      .effort = CAPU_EFFORT_QUICK};
+                                      .effort = EFFORT_QUICK};
 
     plan_finish(&plan);
     return planner_run(planner_find(name), &request, &plan, &error);

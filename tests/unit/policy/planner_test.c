@@ -28,7 +28,7 @@ static capu_status run(const char *name, uint64_t budget, uint64_t host, struct 
     struct planner_request request = {.trace_index = &trace_index,
                                       .budget_bytes = budget,
                                       .host_bytes = host,
-                                      .effort = CAPU_EFFORT_DEFAULT};
+                                      .effort = EFFORT_DEFAULT};
 
     ck_assert_ptr_nonnull(planner_find(name));
     return planner_run(planner_find(name), &request, &plan, error);
@@ -275,7 +275,7 @@ START_TEST(huge_times_do_not_overflow)
                                                   .budget_bytes = trace_index.peak_bytes / 2,
                                                   .host_bytes = UINT64_MAX,
                                                   .place = place == 1,
-                                                  .effort = CAPU_EFFORT_QUICK};
+                                                  .effort = EFFORT_QUICK};
                 struct error_text error = {""};
                 capu_status status = planner_run(planner, &request, &plan, &error);
 
@@ -358,11 +358,11 @@ static void load_wide_op(void)
    tensor away between its accesses, 172 bytes are fetched, and without places 88. */
 START_TEST(places_at_the_floor_do_not_double_the_copies)
 {
-    for (int effort = CAPU_EFFORT_UNSET; effort <= CAPU_EFFORT_DEFAULT; effort++) {
+    for (int effort = EFFORT_UNSET; effort <= EFFORT_DEFAULT; effort++) {
         struct planner_request request = {.trace_index = &trace_index,
                                           .host_bytes = UINT64_MAX,
                                           .place = true,
-                                          .effort = (capu_effort)effort};
+                                          .effort = (enum plan_effort)effort};
         struct timeline timeline;
         struct error_text error;
 

@@ -24,7 +24,7 @@ static void load(uint64_t budget)
     request = (struct planner_request){.trace_index = &trace_index,
                                        .budget_bytes = budget,
                                        .host_bytes = UINT64_MAX,
-                                       .effort = CAPU_EFFORT_DEFAULT};
+                                       .effort = EFFORT_DEFAULT};
     plan.host_bytes = UINT64_MAX;
     planning = (struct planning){.request = &request,
                                  .machine = &trace.machine,

@@ -202,7 +202,7 @@ static void run(const struct trace_index *trace_index, struct driver_options *op
     options->report_path = report_path;
     options->plan_path = plan_path;
     options->mode = CAPU_MODE_GUIDED;
-    options->effort = CAPU_EFFORT_QUICK;
+    options->effort = EFFORT_QUICK;
     options->has_timelines = true;
     status = driver_create(trace_index, options, &driver, &error);
     for (unsigned i = 0; i < ITERATIONS && status == CAPU_OK; i++) {

@@ -247,7 +247,7 @@ START_TEST(agrees_with_the_simulation)
                                           .machine = NULL,
                                           .host_bytes = UINT64_MAX,
                                           .place = seed % 2 == 0,
-                                          .effort = CAPU_EFFORT_QUICK};
+                                          .effort = EFFORT_QUICK};
         uint64_t least;
         uint64_t state = seed;
 
