@@ -7,8 +7,10 @@
 #include "capuchin/capuchin.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct settings settings;
 
@@ -22,6 +24,27 @@ static const char *variable(const char *name)
 static const char *path_variable(const char *name)
 {
     return environment_is_secure() ? NULL : variable(name);
+}
+
+/* A path in which "%p" stands for the process's ID, so that the processes that a program starts do
+   not write the same file. */
+static const char *process_path(const char *name)
+{
+    const char *from = path_variable(name);
+    const char *mark = from != NULL ? strstr(from, "%p") : NULL;
+    char *path = NULL;
+    size_t bytes = 0;
+    FILE *out;
+
+    if (mark == NULL || (out = open_memstream(&path, &bytes)) == NULL) {
+        return from;
+    }
+    for (; mark != NULL; mark = strstr(from, "%p")) {
+        fprintf(out, "%.*s%ld", (int)(mark - from), from, (long)getpid());
+        from = mark + strlen("%p");
+    }
+    fputs(from, out);
+    return fclose(out) == 0 ? path : NULL;
 }
 
 static void refuse_value(const char *name, const char *value)
@@ -79,9 +102,9 @@ static void read_all(void)
     settings.compiles = variable("CAPU_RUN_JIT") != NULL;
     settings.trusts_parameters = variable("CAPU_RUN_TRUST") != NULL;
     settings.recomputes = variable("CAPU_RUN_RECOMPUTE") != NULL;
-    settings.report_path = path_variable("CAPU_RUN_REPORT");
-    settings.operands_path = path_variable("CAPU_RUN_OPERANDS");
-    settings.iterations_path = path_variable("CAPU_RUN_ITERATIONS");
+    settings.report_path = process_path("CAPU_RUN_REPORT");
+    settings.operands_path = process_path("CAPU_RUN_OPERANDS");
+    settings.iterations_path = process_path("CAPU_RUN_ITERATIONS");
     settings.iteration_kernel = variable("CAPU_RUN_ITERATION_KERNEL");
     settings.iteration_range = variable("CAPU_RUN_ITERATION_RANGE");
     read_budget();

@@ -530,7 +530,9 @@ int run_main(int argc, char **argv)
         {"strict", KEY_STRICT, NULL, 0,
          "check that launches touch only the memory that they are taken to touch; slow", 0},
         {"report", KEY_REPORT, "FILE", 0,
-         "write a report when the program exits: its kernels, and what they needed", 0},
+         "write a report when the program exits: its kernels, and what they needed; %p in the name "
+         "of this and the other files is the process's ID",
+         0},
         {"operands", KEY_OPERANDS, "FILE", 0,
          "write a line per launch: the memory that it is taken to touch, and how", 0},
         {"jit", KEY_JIT, NULL, 0,

@@ -221,6 +221,28 @@ START_TEST(test_budget_is_kept)
 }
 END_TEST
 
+/* A shell and the two programs that it starts: each program has a report and a list of its own. */
+START_TEST(test_each_process_has_its_files)
+{
+    char folder[] = "/tmp/capuchin-run-files-XXXXXX";
+    char command[1024];
+
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(command, sizeof(command),
+             RUN "--budget 1700KiB --report %s/r.%%p --operands %s/o.%%p sh -c '" WORK
+                 " train; " WORK " train'",
+             folder, folder);
+    ck_assert_int_eq(run_command(command, output), 0);
+    snprintf(command, sizeof(command),
+             "cd %s && test $(ls r.[0-9]* | wc -l) = 2 && test $(ls o.[0-9]* | wc -l) = 2 && "
+             "grep -h '^launches: 88 of closed kernels, 0 of open ones$' r.* | wc -l",
+             folder);
+    expect(command, 0, "2\n");
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    ck_assert_int_eq(run_command(command, output), 0);
+}
+END_TEST
+
 /* What each launch is taken to touch, and that it was enqueued. */
 START_TEST(test_operands)
 {
@@ -493,6 +515,7 @@ int main(void)
     tcase_add_test(cases, test_batches);
     tcase_add_loop_test(cases, test_ranges, 0, 2);
     tcase_add_test(cases, test_budget_is_kept);
+    tcase_add_test(cases, test_each_process_has_its_files);
     tcase_add_test(cases, test_operands);
     tcase_add_test(cases, test_products);
     tcase_add_test(cases, test_random_numbers);
