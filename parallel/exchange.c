@@ -56,7 +56,8 @@ uint64_t exchange_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* FNV-1a. base/hash.h is part of libcapuchin, of which this library sees the public headers only.
+/* FNV-1a. base/hash.h is part of libcapuchin, of which this library sees only the headers in
+ * include.
  */
 static uint64_t hash_name(const char *text)
 {

@@ -330,6 +330,7 @@ capu_status capu_parallel_create(capu_context *context, MPI_Comm comm,
     char text[GROUP_TEXT_BYTES] = "";
     capu_status status;
 
+    context = context != NULL ? context : capu_context_current();
     if (context == NULL || group == NULL) {
         return CAPU_INVALID;
     }

@@ -111,11 +111,20 @@ static void parse_mode(struct options *options, const char *text, struct argp_st
     argp_error(state, "--mode %s: not off, passive or guided", text);
 }
 
+/* To the library an empty text means that nothing is set. */
+static const char *given(const char *text, const char *option, struct argp_state *state)
+{
+    if (text[0] == '\0') {
+        argp_error(state, "--%s: it is empty", option);
+    }
+    return text;
+}
+
 static void parse_effort(struct options *options, const char *text, struct argp_state *state)
 {
     capu_config config = CAPU_CONFIG_INIT;
 
-    if (capu_config_set(&config, "effort", text) != CAPU_OK) {
+    if (text[0] == '\0' || capu_config_set(&config, "effort", text) != CAPU_OK) {
         argp_error(state, "--effort %s: not quick, default or best", text);
     }
     options->effort = text;
@@ -141,7 +150,7 @@ static error_t parse_rest(int key, char *argument, struct argp_state *state)
 
     switch (key) {
     case KEY_PLANNER:
-        options->planner = argument; /* the library checks the name */
+        options->planner = given(argument, "planner", state); /* the library checks the name */
         return 0;
     case KEY_EFFORT:
         parse_effort(options, argument, state);
@@ -162,7 +171,7 @@ static error_t parse_rest(int key, char *argument, struct argp_state *state)
         options->trace = argument;
         return 0;
     case KEY_PLAN:
-        options->plan = argument;
+        options->plan = given(argument, "plan", state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -240,9 +240,10 @@ template <std::size_t Count, typename Function>
 
 /*
  * A context that is destroyed with the object. It converts to capu_context *, so it can be passed
- * to every C function. If it could not be created it converts to NULL, which each of them rejects.
- * Make it a variable of a function: one with static storage would be destroyed when the process
- * exits, and the library does nothing at exit because the device may be gone by then.
+ * to every C function. If it could not be created it converts to NULL, which stands for the
+ * thread's current context: check status() first. Make it a variable of a function: one with static
+ * storage would be destroyed when the process exits, and the library does nothing at exit because
+ * the device may be gone by then.
  */
 class context
 {

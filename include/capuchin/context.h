@@ -9,7 +9,8 @@
  *   none.
  * - WRONG_ORDER: the call comes from inside a run function, or between capu_access_begin and
  *   capu_access_end. In between, only capu_flush, capu_report_get, capu_traffic_get,
- *   capu_tensor_query, capu_tensor_next and the functions that cannot fail are allowed.
+ *   capu_tensor_query, capu_tensor_next, capu_memory_print, capu_budget_set and the functions that
+ *   cannot fail are allowed.
  * - WRONG_ORDER: the call comes from a child that was forked from the process that created the
  *   context. The context's threads and tensors do not exist there; functions that return no status
  *   leave their outputs untouched, and capu_context_destroy does nothing. The child may create a
@@ -18,7 +19,7 @@
  *   only capu_context_destroy is useful.
  *
  * Comments list the other statuses, without the prefix CAPU_. A function that fails leaves its
- * outputs untouched. Pointer parameters are borrowed for the call.
+ * outputs untouched. Pointer parameters are borrowed for the call, unless a comment says otherwise.
  *
  * The library does nothing at exit: destroy a context yourself, or leave it to the operating
  * system.
@@ -111,7 +112,7 @@ typedef struct capu_config {
     char *error;
     size_t error_bytes; /* of the buffer */
 
-    uint64_t given;        /* which of `settings` there are. Only the library uses these two */
+    uint64_t given;        /* bit i: setting i is set. Only the library uses these two */
     uint64_t settings[32]; /* by capu_config_set */
 } capu_config;
 
@@ -146,9 +147,9 @@ CAPU_API capu_status capu_config_set(capu_config *config, const char *name, cons
 
 /*
  * Writes the value that a setting has in a config as a text, as capu_config_set takes it; "" if it
- * is not set. In the config of a context (capu_context_config) every setting has the value in use.
- * Thread: any. Errors: INVALID (there is no such setting, or a pointer is NULL), WRONG_STRUCT,
- * TOO_LARGE (the value has `bytes` bytes or more, with its end).
+ * is not set. In the config of a context (capu_context_config) every setting has the value in use;
+ * 0 leaves it to the device. Thread: any. Errors: INVALID (there is no such setting, or a pointer
+ * is NULL), WRONG_STRUCT, TOO_LARGE (the value has `bytes` bytes or more, with its end).
  */
 CAPU_API capu_status capu_config_get(const capu_config *config, const char *name, char *value,
                                      size_t bytes);
@@ -207,8 +208,8 @@ CAPU_API const capu_config *capu_context_config(const capu_context *context);
 
 /*
  * A text about the last failed call of this context, with the names of the tensors and ops
- * involved; an empty string if none failed. A call from a run function leaves no text. Valid until
- * the next failing call. Thread: the context's.
+ * involved; an empty string if none failed. Without a context it says that. A call from a run
+ * function leaves no text. Valid until the next failing call. Thread: the context's.
  */
 CAPU_API const char *capu_last_error(const capu_context *context);
 

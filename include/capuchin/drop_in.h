@@ -40,7 +40,8 @@ static inline capu_status capu_drop_in_synchronize(void)
 
 /* Like cudaMemcpy: capu_upload, capu_download or capu_copy. Host to device returns before the copy
    is done, but the source may be overwritten at once; device to host waits. Copying zero bytes
-   succeeds and does nothing. INVALID: `kind` is none of the three. */
+   does nothing, and succeeds where there is a current context, whatever state that is in. INVALID:
+   `kind` is none of the three. */
 static inline capu_status capu_drop_in_memcpy(void *to, const void *from, size_t bytes,
                                               capu_memcpy_kind kind)
 {
@@ -48,17 +49,20 @@ static inline capu_status capu_drop_in_memcpy(void *to, const void *from, size_t
         return capu_explain(NULL, CAPU_INVALID, "capu_drop_in_memcpy: not a capu_memcpy_kind");
     }
     if (bytes == 0) {
-        return CAPU_OK;
+        return capu_context_current() != NULL ? CAPU_OK : CAPU_INVALID;
     }
     return kind == CAPU_HOST_TO_DEVICE   ? capu_upload(NULL, to, from, bytes, 0)
            : kind == CAPU_DEVICE_TO_HOST ? capu_download(NULL, to, from, bytes, 0)
                                          : capu_copy(NULL, to, from, bytes);
 }
 
-/* Like cudaMemset, for the value 0 only: capu_zero. Zero bytes succeed and do nothing.
+/* Like cudaMemset, for the value 0 only: capu_zero. Zero bytes as in capu_drop_in_memcpy.
    UNSUPPORTED: any other value. */
 static inline capu_status capu_drop_in_memset(void *address, int value, size_t bytes)
 {
+    if (capu_context_current() == NULL) {
+        return CAPU_INVALID;
+    }
     if (value != 0) {
         return capu_explain(NULL, CAPU_UNSUPPORTED,
                             "capu_drop_in_memset: only the value 0 is supported");

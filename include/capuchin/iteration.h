@@ -33,7 +33,7 @@ CAPU_API capu_status capu_iteration_begin(capu_context *context, const char *lab
  *
  * Stream order: compute stream. After a failure the iteration is still open and may be ended again.
  * Errors: WRONG_ORDER (no iteration is open, or a segment is), NO_HOST_MEMORY, DEVICE_FAILED,
- * DEVICE_LOST; in guided mode, if tensors are recomputed, also those of capu_run.
+ * OP_FAILED, DEVICE_LOST; in guided mode, if tensors are recomputed, also those of capu_run.
  */
 CAPU_API capu_status capu_iteration_end(capu_context *context);
 

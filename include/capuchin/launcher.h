@@ -18,7 +18,7 @@
  *     CAPU_WRAPPER(run_gelu, gelu_forward, (float *, out, writes), (const float *, in, reads),
  *                  (int, count, value));
  *
- * Both take up to 24 arguments, each as (type, name, role) or (type, name, role, count):
+ * Both take 1 to 24 arguments, each as (type, name, role) or (type, name, role, count):
  *
  * - reads, writes, writes_rest_zero, writes_rest_undefined, updates, scratch: a pointer to device
  * memory and what the op does there, as for capu_reads() and the others in capuchin/op.h. Without a

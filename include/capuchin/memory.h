@@ -158,7 +158,7 @@ CAPU_API void *capu_tensor_next(capu_context *context, const void *address);
  * - A smaller size, and any size up to the largest it has had, changes nothing: tensors, contents
  *   and plans stay as they are, and so does the memory, until capu_free. A buffer that follows the
  *   size of the batch therefore keeps its plans, if ops name its tensors as a whole or with
- *   CAPU_WRITE_DISCARD.
+ *   CAPU_WRITE_REST_UNDEFINED.
  * - A larger size that still fits makes the last tensor longer. Contents are kept; what is added is
  *   undefined, or zero with clear_fresh. Plans that contain that tensor are left, as by capu_split.
  * - Otherwise there is a new allocation, and the old one is freed as by capu_free. It has the same

@@ -57,8 +57,8 @@ typedef struct capu_operand {
  * capu_run_waited and capu_run_explain.
  *
  * Returns CAPU_OK on success. On cuda any other status makes capu_run fail with DEVICE_FAILED and
- * the context stays usable. On host it stops the stream, and a later call returns OP_FAILED. Both
- * texts name the op.
+ * the context stays usable. On host it stops the stream, and this call or a later one returns
+ * OP_FAILED. Both texts name the op.
  */
 typedef capu_status (*capu_run_function)(capu_stream stream, const void *arguments);
 

@@ -50,7 +50,8 @@ extern "C" {
     X(evicted_bytes, bytes, "copied out to host memory")                                       \
     X(prefetched_bytes, bytes, "copied back to the device")                                    \
     X(replay_count, count, "ops run again to recompute what was dropped")                      \
-    X(map_count, count, "calls that mapped memory; steady iterations under other plans have none")
+    X(map_count, count,                                                                        \
+      "calls that mapped memory; none in a steady iteration whose plan has places")
 
 /* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX

@@ -27,7 +27,7 @@ extern "C" {
     X(WRONG_STRUCT, -2, "a struct of another size, or newer than the library")                     \
     X(WRONG_ADDRESS, -3, "not an address in an allocation of this context, or past its end")       \
     X(TOO_LARGE, -4, "a size that cannot be represented")                                          \
-    X(WRONG_ORDER, -5, "called out of order, or in a child of the process")                        \
+    X(WRONG_ORDER, -5, "called out of order, or in a forked child")                                \
     X(UNDEFINED_READ, -6, "read before it was written")                                            \
     X(UNSUPPORTED, -7, "not supported")                                                            \
     X(CONTENTS_LOST, -8, "discarded by a plan that is no longer followed")                         \

@@ -23,7 +23,8 @@ enum plan_effort {
     EFFORT_BEST = 3
 };
 
-/* Mechanisms of the paper that planner `capuchin` can do without, to see what each gives. */
+/* Mechanisms of the paper that planner `capuchin` (policy/baselines) can do without, to see what
+   each gives. */
 enum planner_without {
     WITHOUT_SWAP = 1,       /* recompute only, by memory saved for time (Algorithm 2) */
     WITHOUT_RECOMPUTE = 2,  /* swap only */

@@ -220,7 +220,7 @@ static capu_status complete_config(const struct device *device, struct config *c
         config->slab_threshold_bytes = config->page_bytes / 2;
     }
     if (config->slab_threshold_bytes > config->page_bytes / 2) {
-        snprintf(text, text_bytes, "slab_threshold_bytes %llu is above half a page (%llu)",
+        snprintf(text, text_bytes, "slab_threshold %llu is above half a page (%llu)",
                  (unsigned long long)config->slab_threshold_bytes,
                  (unsigned long long)config->page_bytes / 2);
         return CAPU_INVALID;
@@ -543,7 +543,8 @@ const capu_config *capu_context_config(const capu_context *context)
 const char *capu_last_error(const capu_context *context)
 {
     context = context != NULL ? context : current;
-    return context != NULL ? context->failure.text : "no context";
+    return context != NULL ? context->failure.text
+                           : "no context is current: capu_context_make_current";
 }
 
 capu_status capu_explain(capu_context *context, capu_status status, const char *text)

@@ -29,15 +29,22 @@ static capu_status read_op(capu_context *context, const capu_op *from, bool need
         return failure_set(&context->failure, CAPU_INVALID, "op '%s' has %zu operands: at most %d",
                            op->name, op->operand_count, CAPU_OPERAND_COUNT_MAX);
     }
-    if ((op->operand_count > 0 && op->operands == NULL) ||
-        (op->argument_bytes > 0 && op->arguments == NULL)) {
-        return failure_set(&context->failure, CAPU_INVALID, "op '%s' has a count but no array",
-                           op->name);
+    if (op->operand_count > 0 && op->operands == NULL) {
+        return failure_set(&context->failure, CAPU_INVALID, "op '%s' has %zu operands but no array",
+                           op->name, op->operand_count);
     }
-    if ((op->flags & ~(uint32_t)CAPU_OP_NOT_REPLAYABLE) != 0 || op->reserved != 0) {
+    if (op->argument_bytes > 0 && op->arguments == NULL) {
         return failure_set(&context->failure, CAPU_INVALID,
-                           "op '%s' has unknown flags 0x%x, or reserved %u is not 0", op->name,
-                           op->flags, op->reserved);
+                           "op '%s' has %zu bytes of arguments but `arguments` is NULL", op->name,
+                           op->argument_bytes);
+    }
+    if ((op->flags & ~(uint32_t)CAPU_OP_NOT_REPLAYABLE) != 0) {
+        return failure_set(&context->failure, CAPU_INVALID, "op '%s' has unknown flags 0x%x",
+                           op->name, op->flags & ~(uint32_t)CAPU_OP_NOT_REPLAYABLE);
+    }
+    if (op->reserved != 0) {
+        return failure_set(&context->failure, CAPU_INVALID, "op '%s': reserved is %u; it must be 0",
+                           op->name, op->reserved);
     }
     op->name = names_intern(&context->memory.names, op->name);
     if (op->name == NULL) {

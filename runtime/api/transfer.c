@@ -198,8 +198,8 @@ static capu_status check_flags(capu_context *context, const char *call, uint32_t
     if ((flags & ~known) == 0) {
         return CAPU_OK;
     }
-    return failure_set(&context->failure, CAPU_INVALID, "%s: flags 0x%x; of them it has no 0x%x",
-                       call, flags, flags & ~known);
+    return failure_set(&context->failure, CAPU_INVALID, "%s: unknown flags 0x%x", call,
+                       flags & ~known);
 }
 
 /* The checks that uploads, downloads and copies share. */

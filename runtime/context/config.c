@@ -8,6 +8,7 @@
  */
 #include "runtime/context/config.h"
 
+#include "base/assert.h"
 #include "base/environment.h"
 #include "base/files.h"
 #include "capuchin/status.h"
@@ -18,7 +19,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 /*
@@ -174,6 +174,8 @@ static const struct field fields[] = {
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
+_Static_assert(FIELDS <= 64, "capu_config.given has a bit for each");
+
 static const char prefix[] = "CAPUCHIN_";
 
 /* How much of a text that is no file's path an error text quotes. */
@@ -218,15 +220,17 @@ static size_t number_of(const struct field *field)
     return (size_t)(field - fields);
 }
 
-/* What the program has set. False: nothing. */
+/* What the program has set: a field that is not zero, or anything by its name. False: nothing. */
 static bool program_value(const capu_config *config, const struct field *field, uint64_t *value)
 {
+    bool is_given = (config->given >> number_of(field) & 1) != 0;
+
     if (field->public_offset == IS_SETTING) {
         *value = config->settings[number_of(field)];
-        return (config->given >> number_of(field) & 1) != 0;
+        return is_given;
     }
     *value = value_at((const unsigned char *)config + field->public_offset, field);
-    return *value != 0;
+    return is_given || *value != 0;
 }
 
 static void set_program_value(capu_config *config, const struct field *field, bool is_given,
@@ -234,11 +238,13 @@ static void set_program_value(capu_config *config, const struct field *field, bo
 {
     uint64_t bit = UINT64_C(1) << number_of(field);
 
+    value = is_given ? value : 0;
+    config->given = is_given ? config->given | bit : config->given & ~bit;
     if (field->public_offset == IS_SETTING) {
-        config->settings[number_of(field)] = is_given ? value : 0;
-        config->given = is_given ? config->given | bit : config->given & ~bit;
+        ASSERT(number_of(field) < sizeof(config->settings) / sizeof(config->settings[0]));
+        config->settings[number_of(field)] = value;
     } else {
-        set_at((unsigned char *)config + field->public_offset, field, is_given ? value : 0);
+        set_at((unsigned char *)config + field->public_offset, field, value);
     }
 }
 
@@ -305,6 +311,10 @@ static bool read_size(const char *text, uint64_t *value)
 {
     uint64_t bytes;
 
+    if (read_count(text, &bytes) && bytes == UINT64_MAX) {
+        *value = bytes; /* no limit, as capu_config_get writes it */
+        return true;
+    }
     if (capu_parse_size(text, &bytes) != CAPU_OK ||
         (bytes == 0 && text[strspn(text, "0.")] >= '1' && text[strspn(text, "0.")] <= '9')) {
         return false;
@@ -424,7 +434,7 @@ static capu_status check_values(const struct config *config, char *text, size_t 
         return CAPU_INVALID;
     }
     if (config->rank_count > 0 ? config->rank >= config->rank_count : config->rank > 0) {
-        snprintf(text, text_bytes, "config: rank %llu needs a rank_count above it, not %llu",
+        snprintf(text, text_bytes, "config: rank %llu needs ranks above it, not %llu",
                  (unsigned long long)config->rank, (unsigned long long)config->rank_count);
         return CAPU_INVALID;
     }
@@ -553,6 +563,9 @@ capu_status config_resolve(const capu_config *from, struct config *config, char 
     if (own.device == NULL) {
         own.device = "auto";
     }
+    if (own.local_rank_count == 0) {
+        own.local_rank_count = 1;
+    }
     if (own.trace_iteration == 0) {
         own.trace_iteration = 2;
     }
@@ -670,11 +683,23 @@ void config_show(const struct config *config, capu_config *shown)
  * Setting and asking by name.
  */
 
-/* The field whose variable has this name, without the prefix and in lower case; NULL: none. */
+/* Whether it is the name of the variable, without the prefix and in lower case. In every locale. */
+static bool is_named(const struct field *field, const char *name)
+{
+    const char *at = field->variable + sizeof(prefix) - 1;
+
+    while (*at != '\0' && *name == (*at >= 'A' && *at <= 'Z' ? *at - 'A' + 'a' : *at)) {
+        at++;
+        name++;
+    }
+    return *at == '\0' && *name == '\0';
+}
+
+/* NULL: there is none. */
 static const struct field *field_named(const char *name)
 {
     for (size_t i = 0; i < FIELDS; i++) {
-        if (strcasecmp(fields[i].variable + sizeof(prefix) - 1, name) == 0) {
+        if (is_named(&fields[i], name)) {
             return &fields[i];
         }
     }
@@ -691,6 +716,9 @@ capu_status capu_config_set(capu_config *config, const char *name, const char *v
         return CAPU_INVALID;
     }
     if (config->size < sizeof(*config)) {
+        snprintf(text, sizeof(text), "a capu_config of %zu bytes; this library's has %zu",
+                 config->size, sizeof(*config));
+        write_error(config, text);
         return CAPU_WRONG_STRUCT;
     }
     field = name != NULL ? field_named(name) : NULL;
@@ -732,10 +760,13 @@ capu_status capu_config_get(const capu_config *config, const char *name, char *v
         return CAPU_INVALID;
     }
     if (program_value(config, field, &number)) {
+        if ((field->kind == FIELD_MODE || field->kind == FIELD_EFFORT) && number - 1 >= 3) {
+            return CAPU_INVALID;
+        }
         snprintf(digits, sizeof(digits), "%" PRIu64, number);
         text = is_string(field)              ? (const char *)(uintptr_t)number
-               : field->kind == FIELD_MODE   ? modes[(number - 1) % 3]
-               : field->kind == FIELD_EFFORT ? efforts[(number - 1) % 3]
+               : field->kind == FIELD_MODE   ? modes[number - 1]
+               : field->kind == FIELD_EFFORT ? efforts[number - 1]
                                              : digits;
     }
     if (strlen(text) >= bytes) {

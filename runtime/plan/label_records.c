@@ -312,7 +312,7 @@ const char *label_records_refusal(const struct label_record *label)
     }
     if (refusal == NULL && label->was_displaced) {
         return "a plan of this label was discarded, since all that are kept would take more than "
-               "plan_memory_bytes";
+               "plan_memory";
     }
     return refusal != NULL ? refusal : "";
 }

@@ -59,7 +59,7 @@ static capu_status no_host_room(struct residency *residency, struct tensor *tens
     if (status == CAPU_HOST_OVER_BUDGET) {
         return failure_set(residency->failure, status,
                            "no host memory to evict '%s' to, which has %s: %s of a host budget of "
-                           "%s are in use; raise it (CAPUCHIN_HOST_BUDGET), or the device budget",
+                           "%s are in use; raise it (host_budget), or the device budget",
                            lookup_name(residency->memory, tensor), bytes.text, used.text,
                            size_text(residency->settings->config.host_budget_bytes).text);
     }

@@ -104,14 +104,13 @@ static void choose_ptx(struct code *own)
         struct binary_image *image = &own->binary.images[i];
 
         has_text |= image->text != NULL;
-        if (image->image.kind == IMAGE_PTX && image->status != CAPU_OK && unread == NULL) {
-            unread = image->problem.text; /* packed in a way that this build does not know, say */
-        }
-        if (image->text == NULL || image->image.architecture > architecture ||
+        if (image->image.kind != IMAGE_PTX || image->image.architecture > architecture ||
             (loaded != 0 && image->image.architecture != loaded)) {
             continue;
         }
-        if (best == NULL || image->image.architecture > best->image.architecture) {
+        if (image->text == NULL) {
+            unread = image->problem.text; /* packed in a way that this build does not know, say */
+        } else if (best == NULL || image->image.architecture > best->image.architecture) {
             best = image;
         }
     }

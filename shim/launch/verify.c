@@ -66,9 +66,9 @@ struct piece {
     uint64_t sum;
 };
 
-/* Guarded by the core's lock, but for what is constant after verify_prepare. */
+/* Guarded by the core's lock, but for the function. */
 static struct {
-    CUfunction function; /* NULL: nothing is watched */
+    CUfunction function; /* atomic; NULL: nothing is watched */
     struct piece *before;
     struct piece *after;
     size_t count, before_capacity, after_capacity;
@@ -95,7 +95,7 @@ static void load_kernel(void)
         log_line("--strict: the driver does not load the kernel for it: error %d", result);
         return;
     }
-    verify.function = function;
+    __atomic_store_n(&verify.function, function, __ATOMIC_RELEASE);
 }
 
 void verify_prepare(void)
@@ -109,8 +109,8 @@ void verify_prepare(void)
 
 bool verify_wait(const struct code_kernel *kernel)
 {
-    return verify.function != NULL && kernel->reason == NULL && kernel->launch_count < LAUNCHES &&
-           capu_synchronize(core_context()) == CAPU_OK;
+    return __atomic_load_n(&verify.function, __ATOMIC_ACQUIRE) != NULL && kernel->reason == NULL &&
+           kernel->launch_count < LAUNCHES && capu_synchronize(core_context()) == CAPU_OK;
 }
 
 /* The pieces. */

@@ -404,6 +404,20 @@ static void put_link_row(struct html *html, const struct view *view, enum view_d
     html_raw(html, "</tr>\n");
 }
 
+static bool are_same_ops(const struct view *planned, const struct view *measured)
+{
+    if (planned->number_count != measured->number_count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < planned->number_count; i++) {
+        if (strcmp(planned->ops[planned->op_of_number[i]].name,
+                   measured->ops[measured->op_of_number[i]].name) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void page_links(struct html *html, const struct page *page)
 {
     static const char *const columns[] = {"Direction",     "Source",         "#Copies",
@@ -420,6 +434,10 @@ void page_links(struct html *html, const struct page *page)
                            : view_source_name(page_view(page)->source));
     html_raw(html, "<p>All copies of the iteration, by direction. Plans are made for the rate "
                    "assumed; the rate achieved includes latencies.</p>\n");
+    if (page->planned != NULL && page->measured != NULL &&
+        !are_same_ops(page->planned, page->measured)) {
+        html_raw(html, "<p>The plan is for an iteration with other ops than this one.</p>\n");
+    }
     html_table_begin(html, "links-table", "The two directions", columns);
     for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
         if (views[i] != NULL) {

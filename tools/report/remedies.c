@@ -52,8 +52,8 @@ static unsigned advise_on_waits(FILE *stream, const struct account *account)
         stream,
         "  - Waits were up to %s longer than predicted: of the tensors requested in advance, "
         "%zu arrived late.\n    The link was slower than assumed, or the ops were faster. If this "
-        "lasts, a new plan is made; if\n    that does not help, set d2h_bytes_per_s and "
-        "h2d_bytes_per_s to the rates of the link.\n",
+        "lasts, a new plan is made; if\n    that does not help, set d2h and h2d to the "
+        "rates of the link.\n",
         human_ns(over_ns, buffer), account->ahead);
     return 1;
 }

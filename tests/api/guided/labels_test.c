@@ -62,7 +62,7 @@ START_TEST(plans_take_limited_memory)
         report = train_labelled(&net, i % ROTATING);
         ck_assert_uint_eq(report.mode, CAPU_MODE_PASSIVE);
         ck_assert_uint_eq(report.guided_mode, 1);
-        ck_assert((strstr(report.plan_error, "than plan_memory_bytes") != NULL) == (i >= ROTATING));
+        ck_assert((strstr(report.plan_error, "than plan_memory") != NULL) == (i >= ROTATING));
         report = train_labelled(&net, i % ROTATING);
         net_expect_guided(&net, &report, report.label);
         ck_assert_str_eq(report.plan_error, "");

@@ -239,7 +239,7 @@ START_TEST(a_full_host_budget_loses_nothing)
     STEP_FAILS(
         &rig, step_try_set(&rig, step_malloc(&rig, PAGES(2)), PAGES(2), 9), CAPU_HOST_OVER_BUDGET,
         "no host memory to evict 'third' to, which has 8192 bytes: 16384 bytes of a host budget of "
-        "20480 bytes are in use; raise it (CAPUCHIN_HOST_BUDGET), or the device budget");
+        "20480 bytes are in use; raise it (host_budget), or the device budget");
     rig_check(&rig);
     for (size_t i = 0; i < 4; i++) {
         /* A download reads an evicted tensor on the host; bringing it back would need room. */

@@ -264,7 +264,7 @@ static const struct {
     {"CAPUCHIN_TRACE", "/no/such/folder/trace", CAPU_FILE_FAILED, ""},
     {"CAPUCHIN_TRACE", "/no/such/folder/trace%r", CAPU_FILE_FAILED, "/trace0"},
     {"CAPUCHIN_TRACE", "/tmp/100%", CAPU_INVALID, "%r is the rank"},
-    {"CAPUCHIN_RANK", "1", CAPU_INVALID, "rank_count"},
+    {"CAPUCHIN_RANK", "1", CAPU_INVALID, "needs ranks above it"},
     {"CAPUCHIN_LINK_D2H", "fast", CAPU_INVALID, ""},
 };
 
@@ -382,7 +382,8 @@ START_TEST(drop_in_calls_use_the_current_context)
 
     ck_assert_int_eq(capu_drop_in_malloc(&first, 100), CAPU_INVALID);
     ck_assert_int_eq(capu_drop_in_memset(first, 0, 1), CAPU_INVALID);
-    ck_assert_int_eq(capu_drop_in_memcpy(first, bytes, 1, CAPU_HOST_TO_DEVICE), CAPU_INVALID);
+    ck_assert_int_eq(capu_drop_in_memcpy(first, bytes, 0, CAPU_HOST_TO_DEVICE), CAPU_INVALID);
+    ck_assert_int_eq(capu_drop_in_memset(first, 1, 0), CAPU_INVALID);
     rig_init(&rig, &(struct rig_options){.budget_pages = 8});
     capu_context_make_current(rig.context);
     ck_assert_ptr_eq(capu_context_current(), rig.context);
@@ -411,6 +412,36 @@ START_TEST(drop_in_calls_use_the_current_context)
 }
 END_TEST
 
+/* Every call takes NULL for the current context, which ends with the context. */
+START_TEST(null_is_the_current_context)
+{
+    struct rig rig;
+    void *address = NULL;
+    capu_tensor_state state = {.size = sizeof(state)};
+    unsigned char bytes[8] = {0};
+
+    ck_assert_int_eq(capu_malloc(NULL, 100, &address), CAPU_INVALID);
+    ck_assert_str_eq(capu_context_device(NULL), "");
+    ck_assert_ptr_null(capu_context_config(NULL));
+    rig_init(&rig, &(struct rig_options){.budget_pages = 8});
+    capu_context_make_current(rig.context);
+    RIG_OK(&rig, capu_malloc(NULL, PAGES(1), &address));
+    RIG_OK(&rig, capu_iteration_begin(NULL, "train"));
+    RIG_OK(&rig, capu_upload(NULL, address, bytes, sizeof(bytes), 0));
+    RIG_OK(&rig, capu_iteration_end(NULL));
+    RIG_OK(&rig, capu_tensor_query(NULL, address, &state));
+    ck_assert_ptr_eq(state.address, address);
+    ck_assert_ptr_eq(capu_context_config(NULL), capu_context_config(rig.context));
+    STEP_FAILS(&rig, capu_upload(NULL, address, bytes, 1, CAPU_TRANSFER_ASYNC), CAPU_INVALID,
+               "unknown flags 0x2");
+    STEP_FAILS(&rig, capu_download(NULL, bytes, address, 1, 5), CAPU_INVALID, "unknown flags 0x5");
+    STEP_FAILS(&rig, capu_malloc(NULL, 0, &address), CAPU_INVALID, "zero bytes");
+    rig_finish(&rig);
+    ck_assert_ptr_null(capu_context_current());
+    ck_assert_int_eq(capu_malloc(NULL, 100, &address), CAPU_INVALID);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api config");
@@ -428,6 +459,7 @@ int main(void)
     tcase_add_test(cases, structs_of_the_wrong_size_are_rejected);
     tcase_add_test(cases, a_stream_without_cuda_and_reserved_fields_are_rejected);
     tcase_add_test(cases, drop_in_calls_use_the_current_context);
+    tcase_add_test(cases, null_is_the_current_context);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

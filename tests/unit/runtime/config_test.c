@@ -129,10 +129,18 @@ START_TEST(a_variable_sets_its_field)
 }
 END_TEST
 
-/* Its name for capu_config_set, which is in lower case; that is not checked here. */
+/* Its name for capu_config_set. */
 static const char *setting_name(const struct variable *variable)
 {
-    return variable->name + strlen("CAPUCHIN_");
+    static char name[64];
+    const char *from = variable->name + strlen("CAPUCHIN_");
+    size_t i;
+
+    for (i = 0; from[i] != '\0'; i++) {
+        name[i] = (char)tolower(from[i]);
+    }
+    name[i] = '\0';
+    return name;
 }
 
 START_TEST(the_program_overrides_the_environment)
@@ -385,14 +393,13 @@ START_TEST(settings_have_names)
 {
     const struct variable *variable = &variables[_i];
     capu_config from = CAPU_CONFIG_INIT;
-    char name[64] = "";
+    const char *name = setting_name(variable);
     char text[256] = "";
     struct config config;
     capu_config shown;
 
-    for (size_t i = 0; setting_name(variable)[i] != '\0'; i++) {
-        name[i] = (char)tolower(setting_name(variable)[i]);
-    }
+    ck_assert_int_eq(capu_config_set(&from, variable->name + strlen("CAPUCHIN_"), variable->text),
+                     CAPU_INVALID); /* in upper case */
     ck_assert_int_eq(capu_config_get(&from, name, text, sizeof(text)), CAPU_OK);
     ck_assert_str_eq(text, "");
     ck_assert_int_eq(capu_config_set(&from, name, variable->text), CAPU_OK);
@@ -409,22 +416,52 @@ START_TEST(settings_have_names)
 }
 END_TEST
 
-/* What is set to 0 is not taken from the environment; what is taken back is. */
+/* What is set to 0 is not taken from the environment, whether it has a field or not; what is taken
+   back is. */
 START_TEST(zero_is_a_value)
 {
-    capu_config from = CAPU_CONFIG_INIT;
-    struct config config;
-    char text[256] = "";
+    static const char *const names[] = {"clear_fresh", "strict", "wait_for_plan"};
+    static const size_t fields[] = {AT(clear_fresh), AT(strict), AT(wait_for_plan)};
 
     setenv("CAPUCHIN_CLEAR_FRESH", "1", 1);
-    ck_assert_int_eq(capu_config_set(&from, "clear_fresh", "0"), CAPU_OK);
-    ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_OK);
-    ck_assert_uint_eq(config.clear_fresh, 0);
-    config_finish(&config);
-    ck_assert_int_eq(capu_config_set(&from, "clear_fresh", ""), CAPU_OK);
-    ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_OK);
-    ck_assert_uint_eq(config.clear_fresh, 1);
-    config_finish(&config);
+    setenv("CAPUCHIN_STRICT", "1", 1);
+    setenv("CAPUCHIN_WAIT_FOR_PLAN", "1", 1);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        capu_config from = CAPU_CONFIG_INIT;
+        struct config config;
+        capu_config shown;
+        char text[256] = "";
+
+        for (uint32_t value = 0; value < 2; value++) {
+            uint32_t used;
+
+            ck_assert_int_eq(capu_config_set(&from, names[i], value == 0 ? "0" : ""), CAPU_OK);
+            ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_OK);
+            memcpy(&used, (unsigned char *)&config + fields[i], sizeof(used));
+            ck_assert_uint_eq(used, value);
+            config_show(&config, &shown);
+            ck_assert_int_eq(capu_config_get(&shown, names[i], text, sizeof(text)), CAPU_OK);
+            ck_assert_str_eq(text, value == 0 ? "0" : "1");
+            config_finish(&config);
+        }
+    }
+    unsetenv("CAPUCHIN_WAIT_FOR_PLAN");
+}
+END_TEST
+
+/* Also what only a field can say: that there is no limit. */
+START_TEST(no_limit_is_a_value)
+{
+    capu_config from = CAPU_CONFIG_INIT;
+    capu_config other = CAPU_CONFIG_INIT;
+    char text[32];
+
+    from.host_budget_bytes = UINT64_MAX;
+    ck_assert_int_eq(capu_config_get(&from, "host_budget", text, sizeof(text)), CAPU_OK);
+    ck_assert_int_eq(capu_config_set(&other, "host_budget", text), CAPU_OK);
+    ck_assert_uint_eq(other.host_budget_bytes, UINT64_MAX);
+    from.mode = 7;
+    ck_assert_int_eq(capu_config_get(&from, "mode", text, sizeof(text)), CAPU_INVALID);
 }
 END_TEST
 
@@ -452,6 +489,7 @@ START_TEST(wrong_settings_are_named)
     ck_assert_str_eq(short_text, "abc");
     from.size = offsetof(capu_config, settings);
     ck_assert_int_eq(capu_config_set(&from, "top", "1"), CAPU_WRONG_STRUCT);
+    ck_assert_ptr_nonnull(strstr(error, "a capu_config of "));
     ck_assert_int_eq(capu_config_get(&from, "top", error, sizeof(error)), CAPU_WRONG_STRUCT);
 }
 END_TEST
@@ -482,6 +520,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_wrong_variable_is_named, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_loop_test(tcase, settings_have_names, 0, VARIABLES);
     tcase_add_test(tcase, zero_is_a_value);
+    tcase_add_test(tcase, no_limit_is_a_value);
     tcase_add_test(tcase, wrong_settings_are_named);
     tcase_add_test(tcase, files_must_differ);
     tcase_add_test(tcase, fields_are_checked);
