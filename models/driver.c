@@ -6,6 +6,7 @@
 #include "capuchin/private.h"
 #include "policy/format/json_lines.h"
 #include "policy/model/validate.h"
+#include "policy/search/planner.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -130,9 +131,6 @@ static capu_status fill_tensors(struct driver *driver, struct error_text *error)
     return status;
 }
 
-/* By enum plan_effort. */
-static const char *const efforts[] = {NULL, "quick", "default", "best"};
-
 static capu_status create_context(struct driver *driver, uint32_t mode, uint64_t budget_bytes,
                                   struct error_text *error)
 {
@@ -159,7 +157,9 @@ static capu_status create_context(struct driver *driver, uint32_t mode, uint64_t
     config_set_number(&config, "h2d", machine->h2d_bytes_per_s);
     config_set_number(&config, "copy_latency", machine->copy_latency_ns);
     (void)capu_config_set(&config, "planner", options->planner);
-    (void)capu_config_set(&config, "effort", efforts[options->effort]);
+    if (options->effort != EFFORT_UNSET) {
+        (void)capu_config_set(&config, "effort", plan_effort_names[options->effort - EFFORT_QUICK]);
+    }
     (void)capu_config_set(&config, "plan", driver->paths[1]);
     (void)capu_config_set(&config, "sample_every", options->has_timelines ? "1" : NULL);
     (void)capu_config_set(&config, "timeline", options->has_timelines ? "1" : NULL);

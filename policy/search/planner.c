@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const plan_effort_names[EFFORT_BEST + 1] = {"quick", "default", "best", NULL};
+
 /* Nothing that a planner calls may use this file. Planner hybrid, which tries the others, gets the
    table through struct planning. */
 const struct planner planners[] = {

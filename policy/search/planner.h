@@ -23,6 +23,9 @@ enum plan_effort {
     EFFORT_BEST = 3
 };
 
+/* Their names from EFFORT_QUICK on, ended by NULL. */
+extern const char *const plan_effort_names[EFFORT_BEST + 1];
+
 /* Mechanisms of the paper that planner `capuchin` (policy/baselines) can do without, to see what
    each gives. */
 enum planner_without {

@@ -524,25 +524,25 @@ void capu_context_destroy(capu_context *context)
 
 const char *capu_context_device(const capu_context *context)
 {
-    context = context != NULL ? context : current;
+    context = context_meant(context);
     return context != NULL ? context->lanes.device->capabilities.name : "";
 }
 
 capu_stream capu_context_stream(const capu_context *context)
 {
-    context = context != NULL ? context : current;
+    context = context_meant(context);
     return context != NULL ? context->lanes.compute.stream : NULL;
 }
 
 const capu_config *capu_context_config(const capu_context *context)
 {
-    context = context != NULL ? context : current;
+    context = context_meant(context);
     return context != NULL ? &context->settings.shown : NULL;
 }
 
 const char *capu_last_error(const capu_context *context)
 {
-    context = context != NULL ? context : current;
+    context = context_meant(context);
     return context != NULL ? context->failure.text
                            : "no context is current: capu_context_make_current";
 }

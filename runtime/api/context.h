@@ -12,6 +12,13 @@
 
 #include <stdbool.h>
 
+/* The context that a call means which was given this one: NULL stands for the thread's current one.
+ */
+static inline const capu_context *context_meant(const capu_context *context)
+{
+    return context != NULL ? context : capu_context_current();
+}
+
 /* Every public call begins with this: OK, or the status of a lost context; INVALID without one,
    WRONG_ORDER in a child of its process and in a run function. *context NULL becomes the
    thread's current context, here and in the three that follow. */

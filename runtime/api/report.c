@@ -277,7 +277,7 @@ void capu_memory_usage(const capu_context *context, uint64_t *held_bytes, uint64
 {
     uint64_t page_bytes;
 
-    context = context != NULL ? context : capu_context_current();
+    context = context_meant(context);
     if (context == NULL || fork_mark_is_in_child(&context->fork_mark)) {
         return;
     }

@@ -249,10 +249,9 @@ static void set_program_value(capu_config *config, const struct field *field, bo
 }
 
 static const char *const modes[3] = {"off", "passive", "guided"};
-static const char *const efforts[3] = {"quick", "default", "best"};
 
 /* Reads one of three names; the value counts from 1, since 0 means "not set". */
-static bool read_name(const char *const names[3], const char *text, uint64_t *value)
+static bool read_name(const char *const *names, const char *text, uint64_t *value)
 {
     for (uint32_t i = 0; i < 3; i++) {
         if (strcmp(text, names[i]) == 0) {
@@ -335,7 +334,7 @@ static bool read_value(const struct field *field, const char *text, uint64_t *va
     case FIELD_MODE:
         return read_name(modes, text, value);
     case FIELD_EFFORT:
-        return read_name(efforts, text, value);
+        return read_name(plan_effort_names, text, value);
     case FIELD_SWITCH:
         return read_switch(text, value);
     case FIELD_SIZE:
@@ -766,7 +765,7 @@ capu_status capu_config_get(const capu_config *config, const char *name, char *v
         snprintf(digits, sizeof(digits), "%" PRIu64, number);
         text = is_string(field)              ? (const char *)(uintptr_t)number
                : field->kind == FIELD_MODE   ? modes[number - 1]
-               : field->kind == FIELD_EFFORT ? efforts[number - 1]
+               : field->kind == FIELD_EFFORT ? plan_effort_names[number - 1]
                                              : digits;
     }
     if (strlen(text) >= bytes) {

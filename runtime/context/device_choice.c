@@ -255,6 +255,13 @@ capu_status device_choice_measure(struct device *device, const struct config *co
     return status;
 }
 
+static void set_measured(capu_config *config, const char *name, uint64_t given, uint64_t measured)
+{
+    if (given == 0) {
+        config_set_number(config, name, measured);
+    }
+}
+
 capu_status capuchin_link_measure(capu_config *config)
 {
     char text[ERROR_TEXT_BYTES] = "";
@@ -285,21 +292,13 @@ capu_status capuchin_link_measure(capu_config *config)
         status = device_choice_measure(device, &complete, &link);
     }
     if (status == CAPU_OK && !device->capabilities.is_simulated) {
-        if (complete.link_d2h_bytes_per_s == 0) {
-            config_set_number(config, "link_d2h", link.d2h_bytes_per_s);
-        }
-        if (complete.link_h2d_bytes_per_s == 0) {
-            config_set_number(config, "link_h2d", link.h2d_bytes_per_s);
-        }
-        if (complete.d2h_duplex_bytes_per_s == 0) {
-            config_set_number(config, "d2h_duplex", link.d2h_duplex_bytes_per_s);
-        }
-        if (complete.h2d_duplex_bytes_per_s == 0) {
-            config_set_number(config, "h2d_duplex", link.h2d_duplex_bytes_per_s);
-        }
-        if (complete.copy_latency_ns == 0) {
-            config_set_number(config, "copy_latency", link.copy_latency_ns);
-        }
+        set_measured(config, "link_d2h", complete.link_d2h_bytes_per_s, link.d2h_bytes_per_s);
+        set_measured(config, "link_h2d", complete.link_h2d_bytes_per_s, link.h2d_bytes_per_s);
+        set_measured(config, "d2h_duplex", complete.d2h_duplex_bytes_per_s,
+                     link.d2h_duplex_bytes_per_s);
+        set_measured(config, "h2d_duplex", complete.h2d_duplex_bytes_per_s,
+                     link.h2d_duplex_bytes_per_s);
+        set_measured(config, "copy_latency", complete.copy_latency_ns, link.copy_latency_ns);
     }
     device_destroy(device);
 finish_config:

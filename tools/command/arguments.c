@@ -227,8 +227,6 @@ static error_t take_file(char *path, struct arguments *arguments, struct argp_st
 error_t arguments_parse(int key, char *argument, struct arguments *arguments,
                         struct argp_state *state)
 {
-    static const char *const efforts[] = {"quick", "default", "best", NULL};
-
     switch (key) {
     case KEY_BUDGET:
         arguments->budget = argument;
@@ -244,8 +242,8 @@ error_t arguments_parse(int key, char *argument, struct arguments *arguments,
                                                arguments->runs_library, state);
         return 0;
     case KEY_EFFORT:
-        arguments->effort =
-            (enum plan_effort)(EFFORT_QUICK + arguments_word("effort", argument, efforts, state));
+        arguments->effort = (enum plan_effort)(
+            EFFORT_QUICK + arguments_word("effort", argument, plan_effort_names, state));
         return 0;
     case KEY_HOST:
         arguments->host_bytes = arguments_bytes("host", argument, 0, state);
